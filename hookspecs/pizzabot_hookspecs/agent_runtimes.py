@@ -1,0 +1,98 @@
+"""Kind `agent_runtimes`: what answers a turn. One acts, chosen by `[runtime] use`; the built-in is `deepagents`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.model_providers import ModelDescriptor
+from pizzabot_hookspecs.offers import Offer, hookspec
+from pizzabot_hookspecs.wire import Frame, JsonValue, Message, ThreadState
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
+    from pizzabot_hookspecs.storage_backends import GraphStorage
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChosenModel:
+    """A model that the host resolved and built. `id` is the qualified `<use>:<model>`."""
+
+    id: str
+    chat: BaseChatModel
+    descriptor: ModelDescriptor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One execution on a thread.
+
+    `messages`  what the person said, in order; empty when the turn only goes on from the checkpoint
+    `recover`   the same run was begun before and its process died: go on from the checkpoint; say `messages` only if
+                the checkpoint does not hold them yet (compare by message id)
+    `config`    the client's `config.configurable` without `thread_id` and `model`; `checkpoint_id` forks
+    """
+
+    run_id: str
+    thread_id: str
+    caller: Caller
+    model: ChosenModel
+    messages: tuple[Message, ...] = ()
+    recover: bool = False
+    config: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+class AgentRun(Protocol):
+    """A turn in progress. Nothing happens until it is iterated, and one consumer iterates it once."""
+
+    def __aiter__(self) -> AsyncIterator[Frame]:
+        """Frames in order, without root lifecycle. Raises what went wrong; the host classifies and closes the log."""
+        ...
+
+    async def stop(self) -> None:
+        """Stop the model call, tools, subagents and child processes. Safe to call twice and before iteration.
+
+        When it returns, the iteration has ended or will end without another model or tool call; text that was
+        streamed is in the checkpoint, marked as cut off, and no tool call is left without a result.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuntimeServices:
+    """What a runtime may use of the host. It can grow."""
+
+    graph_storage: GraphStorage
+
+
+class AgentRuntime(Protocol):
+    """Turns messages into frames and keeps the model's memory (checkpoints). The person's log is the host's."""
+
+    async def prepare(self, services: RuntimeServices, /) -> None:
+        """Load what is heavy, in a thread: called once, behind the listener. A turn waits for it."""
+        ...
+
+    def start(self, turn: Turn, /) -> AgentRun:
+        """An `AgentRun` for `turn`. Does no work yet and does not raise for a bad turn: the iteration does."""
+        ...
+
+    async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState | None:
+        """The newest state (or that of `checkpoint_id`) as JSON, or None where the thread never ran a turn."""
+        ...
+
+    async def forget(self, thread_id: str, /, *, caller: Caller) -> None:
+        """Remove everything kept for the thread. Idempotent."""
+        ...
+
+
+@hookspec
+def pizzabot_agent_runtimes() -> list[Offer[AgentRuntime]]:  # type: ignore[empty-body]
+    """Called once, when plugins are loaded. Return the runtimes this plugin has; `[runtime] use` picks one by name::
+
+        @hookimpl
+        def pizzabot_agent_runtimes() -> list[Offer[AgentRuntime]]:
+            return [Offer(name="replay", summary="answers from recordings", create=make_runtime, settings=Settings)]
+    """

@@ -1,0 +1,166 @@
+"""`Host`: the use cases, as any transport is handed them (`context.host`). It may grow; a transport only calls it.
+
+Every method takes keyword `caller`. Errors are those of `pizzabot_hookspecs.errors`: a transport maps their classes to
+its own statuses and passes `code`, `detail` and `fields` on as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.http_routes import HttpRoutes
+from pizzabot_hookspecs.storage_backends import StoredEvent, Thread
+from pizzabot_hookspecs.wire import JsonValue, ThreadState
+
+
+class Health(StrEnum):
+    """`GET /ping` (spec/01 §3). Busy: the listener answers and the graph stack is still being loaded."""
+
+    HEALTHY = "Healthy"
+    BUSY = "HealthyBusy"
+    UNHEALTHY = "Unhealthy"
+
+
+class ClientView(StrEnum):
+    """How namespaces are shown: stored in the JS form; the Python SDK reads the root's own frames at `[]` (wire.md §0)."""
+
+    JS = "js"
+    PYTHON = "python"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventFilter:
+    """What a connection wants of a thread's log (wire.md §3). No namespaces means all; no channels means none."""
+
+    channels: frozenset[str]
+    namespaces: tuple[tuple[str, ...], ...] = ()
+    depth: int | None = None
+    view: ClientView = ClientView.JS
+
+
+class CommandOutcome(StrEnum):
+    """What kind of answer a command got; a transport maps it to a status (HTTP: 200, 200, 400, 422, 404, 503)."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    MALFORMED = "malformed"
+    UNKNOWN = "unknown"
+    NOT_FOUND = "not_found"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommandReply:
+    """The answer to a command: `envelope` is `{type: success|error, id, …}` of wire.md §2, ready to be sent."""
+
+    outcome: CommandOutcome
+    envelope: Mapping[str, Any]
+
+
+class StopOutcome(StrEnum):
+    CANCELLED = "cancelled"
+    NO_RUN = "no_run"
+    PENDING = "cancellation_pending"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventBatch:
+    """Events of one read, oldest first, mapped to the view and filtered. Both empty: nothing for `idle_seconds`.
+
+    `gap` is set, first on its connection, when `since` asked for what retention removed: requested, earliest, latest.
+    """
+
+    events: Sequence[StoredEvent] = ()
+    gap: Mapping[str, int] | None = None
+
+
+class Threads(Protocol):
+    async def create(
+        self, thread_id: str | None = None, /, *, metadata: Mapping[str, JsonValue] | None = None,
+        if_exists: str = "raise", caller: Caller,
+    ) -> Thread:
+        """A new thread; the id is minted where there is none. `if_exists` is `raise` (`Conflict` `thread_exists`) or `do_nothing`.
+
+        Raises `InvalidRequest` `invalid_id` for an id that is not `[A-Za-z0-9._~:@-]{1,255}` or is reserved.
+        """
+        ...
+
+    async def get(self, thread_id: str, /, *, caller: Caller) -> Thread:
+        """Raises `NotFound` `no_such_thread`."""
+        ...
+
+    async def status(self, thread_id: str, /, *, caller: Caller) -> str:
+        """`idle`, `busy`, `interrupted` or `error`, as LangGraph's clients know them."""
+        ...
+
+    async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState:
+        """`next` is empty when no run is live and nothing is pending (wire.md §8.2). Raises `NotFound` `no_such_thread`."""
+        ...
+
+    async def delete(self, thread_id: str, /, *, caller: Caller) -> bool:
+        """Stops its run, ends its observers, removes log, rows and checkpoints; whether there was one."""
+        ...
+
+
+class Runs(Protocol):
+    async def command(
+        self, thread_id: str, body: object, /, *, caller: Caller, idempotency_key: str | None = None
+    ) -> CommandReply:
+        """Do one command of the protocol: `{id, method, params}` as parsed JSON, or anything else a client sent.
+
+        Never raises for bad input: that is an envelope too. Answers without waiting for a run.
+        """
+        ...
+
+    async def stop(
+        self, thread_id: str, run_id: str | None = None, /, *, caller: Caller, wait_seconds: float = 10.0
+    ) -> StopOutcome:
+        """Stop the run (or whichever is active). A stale `run_id` touches nothing; with 0 it does not wait."""
+        ...
+
+    def observe(
+        self, thread_id: str, filter: EventFilter, /, *, since: int | None = None, idle_seconds: float = 5.0, caller: Caller
+    ) -> AsyncIterator[EventBatch]:
+        """The thread's log from `since` (None: its latest run from the start), then what comes, across runs, for ever.
+
+        An empty batch comes after `idle_seconds` of silence: a moment to send a heartbeat. It ends when the thread is
+        deleted or the host stops. A thread that does not exist (yet) is silent, not an error.
+        Raises `Conflict` `cursor_ahead` when `since` lies beyond the log's end.
+        """
+        ...
+
+
+class Host(Protocol):
+    @property
+    def threads(self) -> Threads: ...
+
+    @property
+    def runs(self) -> Runs: ...
+
+    def identity(self) -> Mapping[str, JsonValue]:
+        """`GET /`: service, protocolVersion, apiVersion, version. Public."""
+        ...
+
+    def health(self) -> Health: ...
+
+    async def status(self, *, caller: Caller) -> Mapping[str, JsonValue]:
+        """`GET /status`: the model or the three ways to get one, providers, runtime state, storage, transports."""
+        ...
+
+    async def models(self, *, caller: Caller, refresh: bool = False) -> Mapping[str, JsonValue]:
+        """`GET /models`: models of every provider, each provider's catalogue status, the default."""
+        ...
+
+    def plugins(self, *, caller: Caller) -> Mapping[str, JsonValue]:
+        """`GET /plugins`, `pizzabot plugins --json`: every plugin with state, source, offers or the reason."""
+        ...
+
+    async def http_routes(self) -> Sequence[HttpRoutes]:
+        """What plugins add to the HTTP transport, in the order of their names; broken ones are left out and reported."""
+        ...
+
+

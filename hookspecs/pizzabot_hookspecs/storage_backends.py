@@ -1,0 +1,296 @@
+"""Kind `storage_backends`: everything that must survive. One acts, chosen by `[storage] use`; the built-in is `sqlite`.
+
+`Storage` is the sum of five Protocols. Rows go in and come out as frozen dataclasses. Every method filters on
+`caller.owner`, except for `caller.system`. Times are seconds since the epoch (float) unless a name says otherwise;
+how a backend writes them (SQLite: ISO-8601 UTC text) is its own business. The promises are those of
+design/durable-runs.md; `pizzabot.testing.StorageContract` is the test of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.offers import Offer, hookspec
+from pizzabot_hookspecs.wire import JsonValue, Namespace
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.store.base import BaseStore
+
+
+class RunStatus(StrEnum):
+    """The life of a run: pending → running → cancelling → one of the rest (durable-runs rule 7)."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    SUCCESS = "success"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    INTERRUPTED = "interrupted"
+    CANCELLED = "cancelled"
+    NEEDS_ATTENTION = "needs_attention"
+
+    @property
+    def active(self) -> bool:
+        """Whether the run holds its thread: at most one row per thread does."""
+        return self in (RunStatus.RUNNING, RunStatus.CANCELLING)
+
+    @property
+    def final(self) -> bool:
+        return not self.active and self is not RunStatus.PENDING
+
+
+class Multitask(StrEnum):
+    """What a request wants on a busy thread (durable-runs rule 1)."""
+
+    INTERRUPT = "interrupt"
+    ENQUEUE = "enqueue"
+    REJECT = "reject"
+
+
+class CancelReason(StrEnum):
+    """Why a run is being cancelled; it decides the run's last frame (wire.md §0)."""
+
+    STOPPED = "stopped"
+    SUPERSEDED = "superseded"
+    SHUTDOWN = "shutdown"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Thread:
+    """A conversation. `rev` is not here yet; `next_seq` is the number the thread's next event gets, from 1."""
+
+    thread_id: str
+    owner: str
+    title: str
+    source: str
+    created_at: float
+    last_activity_at: float
+    next_seq: int
+    model_id: str | None = None
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewRun:
+    """A run to admit. `fingerprint` is a digest of the request: the same key with another one is a mismatch.
+
+    `input` and `options` are JSON objects; `message_id` is the id of the (last) human message, by which a resent
+    message is recognised (durable-runs rule 11); None for a fork or a run without a message.
+    """
+
+    run_id: str
+    thread_id: str
+    input: Mapping[str, Any]
+    options: Mapping[str, Any]
+    fingerprint: str
+    multitask: Multitask = Multitask.INTERRUPT
+    idempotency_key: str | None = None
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Run:
+    """A row of `runs`. `epoch` grows with each claim; a write that carries an older one is refused."""
+
+    run_id: str
+    thread_id: str
+    owner: str
+    status: RunStatus
+    input: Mapping[str, Any]
+    options: Mapping[str, Any]
+    created_at: float
+    epoch: int = 0
+    attempt: int = 0
+    server_id: str | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    cancel_requested_at: float | None = None
+    cancel_reason: CancelReason | None = None
+    idempotency_key: str | None = None
+    message_id: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Admission:
+    """The answer to `admit_run`. `created` is false when the request was known: `run` is then the first one.
+
+    `replaces` is the active run that this admission asked to stop (strategy `interrupt`), `last_seq` the thread's
+    highest event before the run's first, 0 for none.
+    """
+
+    run: Run
+    created: bool
+    replaces: Run | None
+    last_seq: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewEvent:
+    """An event to append. `data` is JSON, already encoded (UTF-8); `timestamp` is ms; `name` is that of a custom frame."""
+
+    method: str
+    data: bytes
+    timestamp: int
+    namespace: Namespace = ()
+    node: str | None = None
+    name: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredEvent:
+    """An event of the log: `seq` is its place, 1..n without gaps per thread; `run_id` is None for the thread's own facts."""
+
+    seq: int
+    thread_id: str
+    run_id: str | None
+    method: str
+    data: bytes
+    timestamp: int
+    namespace: Namespace = ()
+    node: str | None = None
+    name: str | None = None
+
+    @property
+    def event_id(self) -> str:
+        """`synth:<run_id>:<seq>`, for an event without a run `synth:thread:<seq>` (wire.md §0)."""
+        return f"synth:{self.run_id or 'thread'}:{self.seq}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogBounds:
+    """What a thread's log holds: the first and last stored `seq` (0, 0 when empty) and where its latest run begins.
+
+    `latest_run_seq` is the `seq` of the first event of the run that began last; None when no run has an event.
+    """
+
+    first_seq: int
+    last_seq: int
+    latest_run_seq: int | None
+
+
+class ThreadStorage(Protocol):
+    async def create_thread(
+        self, thread_id: str, /, *, caller: Caller, title: str = "New conversation", source: str = "user",
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> Thread:
+        """Insert a thread. Raises `Conflict` `thread_exists`, also when it belongs to another owner."""
+        ...
+
+    async def thread(self, thread_id: str, /, *, caller: Caller) -> Thread | None:
+        """The caller's thread, or None."""
+        ...
+
+    async def threads(self, *, caller: Caller, limit: int = 200) -> Sequence[Thread]:
+        """The caller's threads, newest activity first."""
+        ...
+
+    async def pin_model(self, thread_id: str, model_id: str | None, /, *, caller: Caller) -> None:
+        """Remember the model that the thread's last turn used."""
+        ...
+
+    async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
+        """Remove the row with its runs and events in one transaction; whether there was one."""
+        ...
+
+
+class RunStorage(Protocol):
+    async def admit_run(self, new: NewRun, /, *, caller: Caller) -> Admission:
+        """Store a pending run, its input and (if missing) its thread in one transaction that survives power loss.
+
+        In this order, inside the transaction: a thread of another owner raises `NotFound` `no_such_thread`. A known
+        `run_id`, `idempotency_key` or `message_id` of this thread and owner returns the first run with
+        `created=False`, or raises `Conflict` `idempotency_mismatch` when `fingerprint` differs. With an active or pending run, `REJECT`
+        raises `Conflict` `run_active`; `ENQUEUE` goes to the end of the thread's queue; `INTERRUPT` goes to its
+        front, sets the active run to `cancelling` (reason superseded), and marks pending runs that were themselves
+        admitted as replacements as superseded.
+        """
+        ...
+
+    async def claim_run(self, run_id: str, /, *, server_id: str, takeover: bool = False, caller: Caller) -> Run | None:
+        """pending → running, with the next epoch and attempt; None when it is no longer pending or the thread is held.
+
+        `takeover` claims a run that is active under another, dead server instead, leaving its status.
+        """
+        ...
+
+    async def append_events(self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
+        """Append a batch in one transaction and return the `seq` of its first event; the rest follow without gaps.
+
+        Raises `Conflict` `lease_lost` when `epoch` is not the row's or the run is final: nothing is written then.
+        """
+        ...
+
+    async def finish_run(
+        self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, status: RunStatus,
+        error_code: str | None = None, error: str | None = None, caller: Caller,
+    ) -> int:
+        """Append the last events, the terminal one included, and set the final status, in one transaction.
+
+        Returns and raises like `append_events`.
+        """
+        ...
+
+    async def request_cancel(self, run_id: str, /, *, reason: CancelReason, caller: Caller) -> Run | None:
+        """Write down that the run is to stop: running → cancelling; a pending run stays pending with the request set.
+
+        Returns the row as it is now; None when there is no such run of the caller's or it is final.
+        The first reason stays.
+        """
+        ...
+
+    async def run(self, run_id: str, /, *, caller: Caller) -> Run | None: ...
+
+    async def active_run(self, thread_id: str, /, *, caller: Caller) -> Run | None: ...
+
+    async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        """The front of the thread's queue."""
+        ...
+
+    async def unfinished_runs(self, *, caller: Caller) -> Sequence[Run]:
+        """Every run that is not final, oldest first: what a start finds after a crash."""
+        ...
+
+
+class EventLog(Protocol):
+    async def events(self, thread_id: str, /, *, after: int, limit: int, caller: Caller) -> Sequence[StoredEvent]:
+        """Up to `limit` events with `seq > after`, ascending. Empty for a thread that is not the caller's."""
+        ...
+
+    async def log_bounds(self, thread_id: str, /, *, caller: Caller) -> LogBounds: ...
+
+
+class SettingStorage(Protocol):
+    async def setting(self, key: str, /, *, caller: Caller) -> JsonValue: ...
+
+    async def put_setting(self, key: str, value: JsonValue, /, *, caller: Caller) -> None:
+        """Write a JSON value; None deletes."""
+        ...
+
+
+class GraphStorage(Protocol):
+    """What a LangGraph runtime keeps. Opened on first call, so that a host without one never imports LangGraph."""
+
+    async def checkpointer(self) -> BaseCheckpointSaver[Any]: ...
+
+    async def store(self) -> BaseStore: ...
+
+
+class Storage(ThreadStorage, RunStorage, EventLog, SettingStorage, GraphStorage, Protocol):
+    """Everything. An async context manager opens and closes it; the host does both, and closes it last of all."""
+
+
+@hookspec
+def pizzabot_storage_backends() -> list[Offer[Storage]]:  # type: ignore[empty-body]
+    """Called once, when plugins are loaded. Return the backends this plugin has; `[storage] use` picks one by name.
+
+    What `create` returns must be an async context manager: the host enters it before anything else and leaves it last.
+    An offer with the name of a built-in (`sqlite`) stands in for it and reaches it by `context.inner()`.
+    """
