@@ -6,7 +6,7 @@ its own statuses and passes `code`, `detail` and `fields` on as they are.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -80,8 +80,13 @@ class EventBatch:
 
 class Threads(Protocol):
     async def create(
-        self, thread_id: str | None = None, /, *, metadata: Mapping[str, JsonValue] | None = None,
-        if_exists: str = "raise", caller: Caller,
+        self,
+        thread_id: str | None = None,
+        /,
+        *,
+        metadata: Mapping[str, JsonValue] | None = None,
+        if_exists: str = "raise",
+        caller: Caller,
     ) -> Thread:
         """A new thread; the id is minted where there is none. `if_exists` is `raise` (`Conflict` `thread_exists`) or `do_nothing`.
 
@@ -122,10 +127,19 @@ class Runs(Protocol):
         """Stop the run (or whichever is active). A stale `run_id` touches nothing; with 0 it does not wait."""
         ...
 
-    def observe(
-        self, thread_id: str, filter: EventFilter, /, *, since: int | None = None, idle_seconds: float = 5.0, caller: Caller
-    ) -> AsyncIterator[EventBatch]:
-        """The thread's log from `since` (None: its latest run from the start), then what comes, across runs, for ever.
+    async def observe(
+        self,
+        thread_id: str,
+        filter: EventFilter,
+        /,
+        *,
+        since: int | None = None,
+        idle_seconds: float = 5.0,
+        caller: Caller,
+    ) -> AsyncGenerator[EventBatch, None]:
+        """Awaiting it subscribes and checks the cursor; the generator it returns is closed with `aclose()`.
+
+        The thread's log from `since` (None: its latest run from the start), then what comes, across runs, for ever.
 
         An empty batch comes after `idle_seconds` of silence: a moment to send a heartbeat. It ends when the thread is
         deleted or the host stops. A thread that does not exist (yet) is silent, not an error.
@@ -162,5 +176,3 @@ class Host(Protocol):
     async def http_routes(self) -> Sequence[HttpRoutes]:
         """What plugins add to the HTTP transport, in the order of their names; broken ones are left out and reported."""
         ...
-
-

@@ -1,0 +1,151 @@
+"""`pizzabot serve`: the server, from the command line to a listener and back down again.
+
+Order: arguments and settings, data root and its lock, log, plugins, secrets, host, transports. The lock is taken
+before any plugin starts, so that a second server refuses to start instead of writing to the first one's files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pizzabot.host.app import PizzabotHost
+    from pizzabot.host.plugins.making import Ground
+    from pizzabot.settings import Settings
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", metavar="H", help="address to listen on (default 127.0.0.1)")
+    parser.add_argument("--port", metavar="N", type=_port, help="port to listen on, 0 for any (default 8080)")
+    parser.add_argument("--data-root", metavar="DIR", type=Path, help="folder of this installation's data")
+    parser.add_argument("--config", metavar="FILE", type=Path, help="the pizzabot.toml to use")
+    parser.add_argument("--model", metavar="USE:MODEL", help="the default model, such as local:smollm2-135m")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until SIGINT or SIGTERM; 0 after an orderly stop. Raises `PizzabotError` for what keeps it from starting."""
+    from pizzabot.settings import load_settings
+
+    settings = load_settings(config=args.config, environ=os.environ, cwd=Path.cwd(), overrides=_overrides(args))
+    with ExitStack() as stack:
+        ground = _ground(settings, args, stack)
+        asyncio.run(_serve(ground))
+    return 0
+
+
+def _port(text: str) -> int:
+    if text.isdecimal() and 0 <= int(text) <= 65535:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
+
+
+def _overrides(args: argparse.Namespace) -> Mapping[str, Any]:
+    given = {
+        "transports.http.host": args.host,
+        "transports.http.port": args.port,
+        "models.default": args.model,
+        "data_root": None if args.data_root is None else str(args.data_root),
+    }
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _ground(settings: Settings, args: argparse.Namespace, stack: ExitStack) -> Ground:
+    """What the host stands on. Everything that is opened here is closed by `stack`, in reverse order."""
+    from pizzabot.host.plugins.making import Ground
+    from pizzabot.kernel import Plugins
+    from pizzabot.logs import configure_logging
+    from pizzabot.settings.stores import open_secrets
+    from pizzabot_hookspecs import Context
+    from pizzabot_hookspecs.support.data_root import DataRootLock, prepare_data_root
+    from pizzabot_hookspecs.support.redaction import Redactor
+
+    redactor = Redactor.from_environment(os.environ)
+    prepare_data_root(settings.data_root)
+    stack.enter_context(DataRootLock(settings.data_root))
+    logs = configure_logging(
+        settings.data_root, level=settings.logging.level, redactor=redactor, process="server", terminal=sys.stderr.isatty()
+    )
+    stack.callback(logs.close)
+    plugins = Plugins(
+        disable=settings.plugins.disable,
+        only=settings.plugins.only,
+        strict=settings.plugins.strict,
+        discover=not getattr(args, "no_plugins", False),
+    )
+    plugins.load()
+    secrets = open_secrets(
+        plugins,
+        settings,
+        redactor=redactor,
+        context=lambda use, inner, resolver: Context(
+            name=use,
+            data_root=settings.data_root,
+            logger=logs.logger(f"secrets.{use}"),
+            secrets=resolver,
+            clock=time.time,
+            redact=redactor.text,
+            inner=inner,
+        ),
+    )
+    return Ground(
+        settings=settings,
+        plugins=plugins,
+        data_root=settings.data_root,
+        secrets=secrets,
+        redact=redactor.text,
+        logger=logs.logger,
+        clock=time.time,
+    )
+
+
+async def _serve(ground: Ground) -> None:
+    from pizzabot.host.app import open_host
+    from pizzabot.host.serving import bind_transports, serve_until
+
+    stop = asyncio.Event()
+    _stop_on_signals(stop)
+    async with open_host(ground) as host:
+        bound = await bind_transports(host, ground.settings.transports.use)
+        host.observers.started()
+        _say_hello(host, [item.transport.address for item in bound])
+        await serve_until(stop, bound)
+        print("pizzabot: stopping", file=sys.stderr)
+
+
+def _stop_on_signals(stop: asyncio.Event) -> None:
+    """The first signal stops in order, the second one at once."""
+
+    def asked() -> None:
+        if stop.is_set():
+            os._exit(130)
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, asked)
+
+
+def _say_hello(host: PizzabotHost, addresses: list[str]) -> None:
+    """The first lines that a person sees, and the line that a program waits for."""
+    from pizzabot.host.models.advice import WAYS
+
+    print(f"pizzabot is listening on {', '.join(addresses)}", flush=True)
+    broken = [report for report in host.ground.plugins.report() if report.state.broken]
+    for report in broken:
+        print(f"  plugin {report.name} is {report.state.value}: {report.reason}", flush=True)
+    default = host.registry.default
+    if default is not None:
+        print(f"  model {default}; talk to it: pizzabot chat", flush=True)
+        return
+    print("  no model is configured yet; ways to get one:", flush=True)
+    for number, way in enumerate(WAYS, start=1):
+        print(f"  {number}. {way.title}\n       {way.command}", flush=True)

@@ -1,0 +1,199 @@
+"""`PizzabotHost`: the use cases put together on one storage and one runtime, opened and closed in order.
+
+Opening: storage, runtime, models, runs, observers; then transports bind and serve. Closing is the reverse, storage
+last: transports end their streams, observers hear of it, runs are let go, what plugins made is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from pizzabot import __version__
+from pizzabot.host.ids import uuid7
+from pizzabot.host.models.advice import WAYS
+from pizzabot.host.models.catalogue import Catalogue
+from pizzabot.host.models.registry import ModelRegistry
+from pizzabot.host.observers import ObserverBoard
+from pizzabot.host.plugins.making import Ground, PluginMaker
+from pizzabot.host.providers import Providers
+from pizzabot.host.readiness import Background, Readiness
+from pizzabot.host.runs.commands import Commands
+from pizzabot.host.runs.engine import RunEngine
+from pizzabot.host.runs.hub import Hub
+from pizzabot.host.runs.pump import PumpServices
+from pizzabot.host.runs.use_case import HostRuns
+from pizzabot.host.threads.use_case import HostThreads
+from pizzabot_hookspecs import Caller
+from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices
+from pizzabot_hookspecs.host import Health
+from pizzabot_hookspecs.http_routes import HttpRoutes
+from pizzabot_hookspecs.storage_backends import Storage
+from pizzabot_hookspecs.wire import PROTOCOL_VERSION, JsonValue
+
+
+class PizzabotHost:
+    """Implements `pizzabot_hookspecs.host.Host`. Made by `open_host`."""
+
+    def __init__(self, ground: Ground, maker: PluginMaker, storage: Storage, runtime: AgentRuntime) -> None:
+        self.ground = ground
+        self.storage = storage
+        self.maker = maker
+        self._runtime = runtime
+        self._logger = ground.logger("host")
+        self._hub = Hub()
+        self.observers = ObserverBoard(ground.logger("observers"))
+        self.registry = self._make_registry()
+        self.runtime_loading = Background(
+            "runtime",
+            lambda: runtime.prepare(RuntimeServices(graph_storage=storage)),
+            logger=self._logger,
+            clock=ground.clock,
+        )
+        self.model_loading = Background("model", self._load_default_model, logger=self._logger, clock=ground.clock)
+        self.engine = RunEngine(
+            PumpServices(
+                storage=storage,
+                hub=self._hub,
+                models=self.registry,
+                runtime=self.runtime,
+                started=self.observers.run_started,
+                clock=ground.clock,
+                redact=ground.redact,
+                logger=ground.logger("runs"),
+            ),
+            server_id=f"{os.getpid()}-{uuid7()}",
+            finished=self.observers.run_finished,
+        )
+        self._threads = HostThreads(storage=storage, engine=self.engine, hub=self._hub, runtime=self.runtime)
+        self._runs = HostRuns(
+            engine=self.engine,
+            commands=Commands(self.engine, self._threads),
+            log=storage,
+            hub=self._hub,
+            clock=ground.clock,
+        )
+        self._addresses: dict[str, str] = {}
+        self._routes: asyncio.Task[Sequence[HttpRoutes]] | None = None
+
+    def _make_registry(self) -> ModelRegistry:
+        models = self.ground.settings.models
+        providers = Providers(self.ground, self.maker)
+        logger = self.ground.logger("models")
+        return ModelRegistry(
+            make_provider=providers.make,
+            uses=providers.uses,
+            default=models.default,
+            fallback=models.fallback,
+            catalogue=Catalogue(clock=self.ground.clock, logger=logger),
+            logger=logger,
+        )
+
+    @property
+    def threads(self) -> HostThreads:
+        return self._threads
+
+    @property
+    def runs(self) -> HostRuns:
+        return self._runs
+
+    async def runtime(self) -> AgentRuntime:
+        """The agent runtime once it is prepared; raises why it is not."""
+        await self.runtime_loading.ready()
+        return self._runtime
+
+    async def _load_default_model(self) -> None:
+        if self.registry.default is not None:
+            await self.registry.resolve(None)
+
+    def start(self) -> None:
+        """Begin what goes on behind the listener."""
+        self.runtime_loading.start()
+        self.model_loading.start()
+
+    async def close(self) -> None:
+        """End observers and let go of runs; storage is still open afterwards."""
+        self._hub.close()
+        await self.engine.shutdown()
+        await self.observers.stop()
+        await self.model_loading.cancel()
+        await self.runtime_loading.cancel()
+
+    def listens(self, transport: str, address: str) -> None:
+        self._addresses[transport] = address
+
+    def identity(self) -> Mapping[str, JsonValue]:
+        return {
+            "service": "pizza-bot",
+            "protocolVersion": PROTOCOL_VERSION,
+            "apiVersion": str(PROTOCOL_VERSION),
+            "version": __version__,
+        }
+
+    def health(self) -> Health:
+        return Health.UNHEALTHY if self.runtime_loading.state is Readiness.FAILED else Health.HEALTHY
+
+    async def status(self, *, caller: Caller) -> Mapping[str, JsonValue]:  # noqa: ARG002 - the contract's; one owner so far
+        default = self.registry.default
+        reports = self.ground.plugins.report()
+        transports: list[JsonValue] = [{"name": name, "address": at} for name, at in sorted(self._addresses.items())]
+        broken: list[JsonValue] = [
+            {"name": report.name, "state": report.state.value, "reason": report.reason}
+            for report in reports
+            if report.state.broken
+        ]
+        ways: list[JsonValue] = [{"title": way.title, "command": way.command} for way in WAYS]
+        return {
+            "version": __version__,
+            "model": default,
+            "modelState": self.model_loading.to_json() if default is not None else None,
+            "waysToGetAModel": ways if default is None else [],
+            "runtime": {"use": self.ground.settings.runtime.use, **self.runtime_loading.to_json()},
+            "storage": {"use": self.ground.settings.storage.use},
+            "transports": transports,
+            "plugins": {"loaded": sum(report.state.value == "loaded" for report in reports), "broken": broken},
+            "runs": {"active": self.engine.active},
+            "observers": len(self._hub),
+            "timezone": datetime.now().astimezone().tzname(),
+            "timestamp": datetime.fromtimestamp(self.ground.clock(), UTC).isoformat(),
+        }
+
+    async def models(self, *, caller: Caller, refresh: bool = False) -> Mapping[str, JsonValue]:  # noqa: ARG002
+        return await self.registry.listing(refresh=refresh)
+
+    def plugins(self, *, caller: Caller) -> Mapping[str, JsonValue]:  # noqa: ARG002
+        return self.ground.plugins.to_json()
+
+    async def http_routes(self) -> Sequence[HttpRoutes]:
+        if self._routes is None:
+            self._routes = asyncio.create_task(self._make_routes(), name="http routes")
+        return await asyncio.shield(self._routes)
+
+    async def _make_routes(self) -> Sequence[HttpRoutes]:
+        made = await self.maker.acting("http_routes", section_name="http_routes")
+        return [routes for _, routes in made]
+
+
+@asynccontextmanager
+async def open_host(ground: Ground) -> AsyncIterator[PizzabotHost]:
+    """A host whose storage is open, whose unfinished runs go on, and whose runtime is being loaded.
+
+    Raises a `PizzabotError` when the selected storage or runtime cannot be had; nothing stays open then.
+    """
+    maker = PluginMaker(ground)
+    async with maker.lifecycle:
+        storage = await maker.chosen("storage_backends", ground.settings.storage.use, section_name="storage")
+        runtime = await maker.chosen("agent_runtimes", ground.settings.runtime.use, section_name="runtime")
+        host = PizzabotHost(ground, maker, storage, runtime)
+        maker.host = host
+        for name, observer in await maker.acting("observers", section_name="observers"):
+            host.observers.add(name, observer)
+        try:
+            host.start()
+            await host.engine.recover()
+            yield host
+        finally:
+            await host.close()

@@ -1,0 +1,76 @@
+"""What a runtime left open is closed in the log: cut-off messages and tool calls get their last frame from the host.
+
+LangGraph sends no finish for a message that a stop or an error cut off; SDKs before 1.12 wait for it for ever
+(wire.md §5). Only frames that open or close something are looked at: a text delta costs one dictionary look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pizzabot.host.text import to_json
+from pizzabot_hookspecs.storage_backends import NewEvent
+from pizzabot_hookspecs.wire import Namespace
+
+_MessageKey = tuple[Namespace, str | None, str | None]
+
+
+class LogCompletion:
+    """Follows one run's frames and knows what is open."""
+
+    def __init__(self) -> None:
+        self._messages: dict[_MessageKey, str | None] = {}
+        self._tools: dict[str, tuple[Namespace, str | None]] = {}
+        self.interrupt_ids: list[str] = []
+
+    def see(self, method: str, namespace: Namespace, node: str | None, data: Mapping[str, Any]) -> None:
+        """Take note of a frame that goes into the log."""
+        if method == "messages":
+            event = data.get("event")
+            if event == "message-start":
+                self._messages[namespace, node, data.get("run_id")] = data.get("id")
+            elif event in ("message-finish", "error"):
+                self._messages.pop((namespace, node, data.get("run_id")), None)
+        elif method == "tools":
+            self._see_tool(namespace, node, data)
+        elif method == "input.requested":
+            self.interrupt_ids.append(str(data.get("interrupt_id")))
+
+    def _see_tool(self, namespace: Namespace, node: str | None, data: Mapping[str, Any]) -> None:
+        call_id = str(data.get("tool_call_id"))
+        if data.get("event") == "tool-started":
+            self._tools[call_id] = (namespace, node)
+        elif data.get("event") in ("tool-finished", "tool-error"):
+            self._tools.pop(call_id, None)
+
+    def close(self, *, reason: str, now: Callable[[], int], keep_tools: bool = False) -> list[NewEvent]:
+        """The frames that close what is open; `keep_tools` while an approval is pending: those calls are waiting."""
+        events = [
+            NewEvent(
+                method="messages",
+                namespace=namespace,
+                node=node,
+                timestamp=now(),
+                data=to_json(
+                    {"event": "error", "message": reason, "code": "aborted"}
+                    | ({"run_id": run_id} if run_id is not None else {})
+                    | ({"id": message_id} if message_id is not None else {})
+                ),
+            )
+            for (namespace, node, run_id), message_id in self._messages.items()
+        ]
+        self._messages.clear()
+        if not keep_tools:
+            events += [
+                NewEvent(
+                    method="tools",
+                    namespace=namespace,
+                    node=node,
+                    timestamp=now(),
+                    data=to_json({"event": "tool-error", "tool_call_id": call_id, "message": reason}),
+                )
+                for call_id, (namespace, node) in self._tools.items()
+            ]
+            self._tools.clear()
+        return events

@@ -1,0 +1,230 @@
+"""The run engine: admission, one driver per thread, stop, recovery and shutdown, against the storage Protocol.
+
+A run exists because its row does. Drivers only carry out what rows say: they take the front of a thread's queue,
+claim it and pump it to its end. What a crash leaves behind is found by `recover` (durable-runs rules 1, 7, 8).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pizzabot.host.ids import new_run_id
+from pizzabot.host.runs.pump import PumpServices, RunPump
+from pizzabot.host.runs.requests import RunRequest, input_of, options_of
+from pizzabot_hookspecs import SYSTEM, Caller, Conflict, PizzabotError, Unavailable
+from pizzabot_hookspecs.host import StopOutcome
+from pizzabot_hookspecs.storage_backends import Admission, CancelReason, NewRun, Run
+
+MAX_ACTIVE_RUNS = 256
+"""Runs that are pumped at once; further ones wait in their threads' queues, which are rows."""
+DRIVER_RETRY_SECONDS = 1.0
+SHUTDOWN_SECONDS = 5.0
+
+
+@dataclass
+class _Running:
+    """A run that this process knows of: its pump once it is claimed, and whether it has settled."""
+
+    settled: asyncio.Event
+    pump: RunPump | None = None
+    wish: CancelReason | None = None
+
+
+class RunEngine:
+    """Owned by one host, used from its loop only."""
+
+    def __init__(self, services: PumpServices, *, server_id: str, finished: Callable[[Run], None]) -> None:
+        self._services = services
+        self._storage = services.storage
+        self._server_id = server_id
+        self._finished = finished
+        self._running: dict[str, _Running] = {}
+        self._drivers: dict[str, asyncio.Task[None]] = {}
+        self._due: dict[str, str | None] = {}
+        self._orphans: dict[str, Run] = {}
+        self._fenced: set[str] = set()
+        self._slots = asyncio.Semaphore(MAX_ACTIVE_RUNS)
+        self._closing = False
+
+    @property
+    def active(self) -> int:
+        """Runs that are pumped or wait for a slot here."""
+        return len(self._running)
+
+    async def admit(self, request: RunRequest, *, caller: Caller) -> Admission:
+        """Store the run, wake its thread's driver, ask the run that it replaces to stop. Waits for neither."""
+        self._check_open(request.thread_id)
+        admission = await self._storage.admit_run(
+            NewRun(
+                run_id=request.run_id or new_run_id(),
+                thread_id=request.thread_id,
+                input=input_of(request),
+                options=options_of(request),
+                fingerprint=request.fingerprint,
+                multitask=request.multitask,
+                idempotency_key=request.idempotency_key,
+                message_id=request.message_id,
+            ),
+            caller=caller,
+        )
+        if admission.created:
+            self._services.logger.info(
+                "run.admitted", run_id=admission.run.run_id, thread_id=request.thread_id, messages=len(request.messages)
+            )
+            self._known(admission.run.run_id)
+            if admission.replaces is not None:
+                self._cancel(admission.replaces.run_id, CancelReason.SUPERSEDED)
+            self._kick(request.thread_id, admission.run.run_id)
+        return admission
+
+    async def stop(self, thread_id: str, run_id: str | None, *, caller: Caller, wait_seconds: float) -> StopOutcome:
+        """The cancel is a row first and a wake-up second; a stale run id touches nothing (durable-runs rule 8)."""
+        target = await self._target(thread_id, run_id, caller=caller)
+        if target is None:
+            return StopOutcome.NO_RUN
+        run = await self._storage.request_cancel(target.run_id, reason=CancelReason.STOPPED, caller=caller)
+        if run is None:
+            return StopOutcome.NO_RUN
+        self._services.logger.info("run.cancel_requested", run_id=run.run_id, thread_id=thread_id)
+        known = self._cancel(run.run_id, CancelReason.STOPPED)
+        if known is None:
+            return StopOutcome.PENDING
+        if wait_seconds <= 0:
+            return StopOutcome.CANCELLED if known.settled.is_set() else StopOutcome.PENDING
+        try:
+            async with asyncio.timeout(wait_seconds):
+                await known.settled.wait()
+        except TimeoutError:
+            return StopOutcome.PENDING
+        return StopOutcome.CANCELLED
+
+    async def recover(self) -> int:
+        """Go on with what a crash or a shutdown left unfinished; how many runs there are."""
+        unfinished = await self._storage.unfinished_runs(caller=SYSTEM)
+        for run in unfinished:
+            self._known(run.run_id)
+            if run.status.active:
+                self._orphans[run.thread_id] = run
+        for run in unfinished:
+            self._kick(run.thread_id)
+        if unfinished:
+            self._services.logger.info("run.recovering", runs=len(unfinished))
+        return len(unfinished)
+
+    async def fence(self, thread_id: str) -> None:
+        """Refuse new runs of a thread, stop the ones there are and wait for them: before its deletion."""
+        self._fenced.add(thread_id)
+        while (run := await self._target(thread_id, None, caller=SYSTEM)) is not None:
+            known = self._running.get(run.run_id)
+            await self._storage.request_cancel(run.run_id, reason=CancelReason.STOPPED, caller=SYSTEM)
+            self._cancel(run.run_id, CancelReason.STOPPED)
+            if known is None:
+                break
+            await known.settled.wait()
+
+    def unfence(self, thread_id: str) -> None:
+        self._fenced.discard(thread_id)
+
+    async def shutdown(self) -> None:
+        """Take no more runs and let go of those under way: their rows stay, and the next start goes on with them."""
+        self._closing = True
+        drivers = list(self._drivers.values())
+        for driver in drivers:
+            driver.cancel()
+        if drivers:
+            await asyncio.wait(drivers, timeout=SHUTDOWN_SECONDS)
+
+    async def when_idle(self) -> None:
+        """Until the runs that are active now have settled."""
+        for known in list(self._running.values()):
+            await known.settled.wait()
+
+    def _check_open(self, thread_id: str) -> None:
+        if self._closing:
+            raise Unavailable("shutting_down", "the server is shutting down: send it again when it is back")
+        if thread_id in self._fenced:
+            raise Conflict("thread_busy", f"thread {thread_id!r} is being deleted")
+
+    async def _target(self, thread_id: str, run_id: str | None, *, caller: Caller) -> Run | None:
+        if run_id is None:
+            return await self._storage.active_run(thread_id, caller=caller) or await self._storage.next_pending(
+                thread_id, caller=caller
+            )
+        run = await self._storage.run(run_id, caller=caller)
+        return run if run is not None and run.thread_id == thread_id and not run.status.final else None
+
+    def _known(self, run_id: str) -> _Running:
+        return self._running.setdefault(run_id, _Running(asyncio.Event()))
+
+    def _cancel(self, run_id: str, reason: CancelReason) -> _Running | None:
+        known = self._running.get(run_id)
+        if known is not None:
+            known.wish = known.wish or reason
+            if known.pump is not None:
+                known.pump.cancel(reason)
+        return known
+
+    def _kick(self, thread_id: str, first: str | None = None) -> None:
+        """Have the thread's queue looked at. `first` spares an idle thread the look: it is the only run there."""
+        if thread_id in self._drivers:
+            self._due[thread_id] = None
+            return
+        self._due[thread_id] = first
+        self._drivers[thread_id] = asyncio.create_task(self._drive(thread_id), name=f"driver of {thread_id}")
+
+    async def _drive(self, thread_id: str) -> None:
+        try:
+            while thread_id in self._due and not self._closing:
+                first = self._due.pop(thread_id)
+                try:
+                    await self._work_off(thread_id, first)
+                except PizzabotError as error:
+                    self._services.logger.error(
+                        "run.driver_waits", thread_id=thread_id, code=error.code, detail=error.detail
+                    )
+                    self._due[thread_id] = None
+                    await asyncio.sleep(DRIVER_RETRY_SECONDS)
+        except Exception as error:
+            self._services.logger.exception("run.driver_failed", thread_id=thread_id, detail=str(error))
+        finally:
+            del self._drivers[thread_id]
+
+    async def _work_off(self, thread_id: str, first: str | None) -> None:
+        orphan = self._orphans.get(thread_id)
+        if orphan is not None:
+            await self._claim_and_execute(orphan.run_id, takeover=True)
+            del self._orphans[thread_id]
+        while not self._closing:
+            if first is None:
+                pending = await self._storage.next_pending(thread_id, caller=SYSTEM)
+                if pending is None:
+                    return
+                first = pending.run_id
+            if not await self._claim_and_execute(first, takeover=False):
+                return
+            first = None
+
+    async def _claim_and_execute(self, run_id: str, *, takeover: bool) -> bool:
+        async with self._slots:
+            run = await self._storage.claim_run(run_id, server_id=self._server_id, takeover=takeover, caller=SYSTEM)
+            if run is None:
+                self._settle(run_id)
+                return False
+            known = self._known(run_id)
+            pump = RunPump(self._services, run)
+            known.pump = pump
+            if known.wish is not None:
+                pump.cancel(known.wish)
+            await pump.execute()
+        ended = await self._storage.run(run_id, caller=SYSTEM)
+        if ended is not None and ended.status.final:
+            self._finished(ended)
+        self._settle(run_id)
+        return True
+
+    def _settle(self, run_id: str) -> None:
+        known = self._running.pop(run_id, None)
+        if known is not None:
+            known.settled.set()

@@ -1,0 +1,226 @@
+"""One run, from its claim to its terminal event: frames of the runtime into the log, and what stops them.
+
+The pump owns the order: the `running` frame, what the runtime says, what the host closes, one terminal frame in the
+transaction of the status. A stop goes to the runtime first and to the task only when that takes too long. When the
+process goes down the run is left as it is: the next start goes on from its checkpoint (durable-runs rule 7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from pizzabot.host.runs.completion import LogCompletion
+from pizzabot.host.runs.hub import Hub
+from pizzabot.host.runs.requests import messages_of
+from pizzabot.host.runs.terminal import Ending, decide_ending, running
+from pizzabot.host.runs.writer import EventWriter
+from pizzabot.host.text import to_json
+from pizzabot_hookspecs import SYSTEM, Caller, Conflict, Logger, PizzabotError
+from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenModel, Turn
+from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, Storage, StoredEvent
+from pizzabot_hookspecs.wire import Frame
+
+STOP_SECONDS = 8.0
+"""How long a runtime may take to stop before its iteration is cancelled; below the 10 s that a client waits."""
+ABANDON_SECONDS = 2.0
+MAX_ATTEMPTS = 3
+"""Times a run is claimed. One that took the process down three times is ended instead of tried again."""
+_PAGE = 512
+
+
+class Models(Protocol):
+    async def resolve(self, model_id: str | None, /) -> ChosenModel: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PumpServices:
+    """What a pump uses of its host."""
+
+    storage: Storage
+    hub: Hub
+    models: Models
+    runtime: Callable[[], Awaitable[AgentRuntime]]
+    started: Callable[[Run], None]
+    clock: Callable[[], float]
+    redact: Callable[[str], str]
+    logger: Logger
+
+
+class RunPump:
+    """`execute` runs one claimed run to its end. `cancel` may be called at any time, more than once."""
+
+    def __init__(self, services: PumpServices, run: Run) -> None:
+        self._services = services
+        self._run = run
+        self._caller = Caller(owner=run.owner)
+        self._cancelled: CancelReason | None = run.cancel_reason
+        self._completion = LogCompletion()
+        self._agent_run: AgentRun | None = None
+        self._work: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._last_timestamp = 0
+
+    async def execute(self) -> Ending | None:
+        """The ending that was written, or None when the row was lost to another owner or storage stayed broken."""
+        writer = EventWriter(self._services.storage, self._services.hub, self._run, logger=self._services.logger)
+        try:
+            error = await self._carry_out(writer)
+            return await self._finish(writer, error)
+        except Conflict as lost:
+            await self._end_work()
+            await writer.abandon()
+            self._services.logger.warning("run.lost", run_id=self._run.run_id, code=lost.code, detail=lost.detail)
+        except PizzabotError as broken:
+            await self._end_work()
+            await writer.abandon()
+            self._services.logger.error(
+                "run.not_written", run_id=self._run.run_id, code=broken.code, detail=str(broken)
+            )
+        except asyncio.CancelledError:
+            await self._end_work()
+            await writer.abandon()
+            raise
+        return None
+
+    def cancel(self, reason: CancelReason) -> None:
+        """Stop the run; the first reason stays. Returns at once."""
+        if self._cancelled is not None:
+            return
+        self._cancelled = reason
+        if self._work is None or self._work.done():
+            return
+        if self._agent_run is None:
+            self._work.cancel()
+        else:
+            self._stopping = asyncio.create_task(self._stop(self._agent_run), name=f"stop {self._run.run_id}")
+
+    async def _carry_out(self, writer: EventWriter) -> BaseException | None:
+        """Run the turn; what it raised, if it did. Raises only what makes writing impossible."""
+        await self._begin(writer)
+        if self._cancelled is not None:
+            return None
+        if self._run.attempt > MAX_ATTEMPTS:
+            return PizzabotError(
+                "RECOVERY_FAILED",
+                f"this run was started {MAX_ATTEMPTS} times and the server did not survive it: send the message again",
+            )
+        self._work = asyncio.create_task(self._turn(writer), name=f"turn {self._run.run_id}")
+        await asyncio.wait({self._work})
+        if self._stopping is not None:
+            await self._stopping
+        if writer.failure is not None:
+            raise writer.failure
+        if self._work.cancelled():
+            return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
+        return self._work.exception()
+
+    async def _begin(self, writer: EventWriter) -> None:
+        known = await self._events_so_far() if self._run.attempt > 1 else []
+        if not known:
+            await writer.add(self._event("lifecycle", to_json(running())), urgent=True)
+        else:
+            for event in known:
+                if b'"content-block-delta"' not in event.data[:200]:
+                    self._completion.see(event.method, event.namespace, event.node, json.loads(event.data))
+            for closing in self._completion.close(reason="the server was restarted", now=self._now):
+                await writer.add(closing, urgent=False)
+        self._services.started(self._run)
+
+    async def _events_so_far(self) -> Sequence[StoredEvent]:
+        storage, thread_id = self._services.storage, self._run.thread_id
+        bounds = await storage.log_bounds(thread_id, caller=SYSTEM)
+        after = (bounds.latest_run_seq or 1) - 1
+        known: list[StoredEvent] = []
+        while page := await storage.events(thread_id, after=after, limit=_PAGE, caller=SYSTEM):
+            known += [event for event in page if event.run_id == self._run.run_id]
+            after = page[-1].seq
+        return known
+
+    async def _turn(self, writer: EventWriter) -> None:
+        runtime = await self._services.runtime()
+        model = await self._model()
+        turn = Turn(
+            run_id=self._run.run_id,
+            thread_id=self._run.thread_id,
+            caller=self._caller,
+            model=model,
+            messages=messages_of(self._run.input),
+            recover=self._run.attempt > 1,
+            config=self._run.options.get("config") or {},
+        )
+        self._agent_run = runtime.start(turn)
+        async for frame in self._agent_run:
+            await self._write(writer, frame)
+
+    async def _model(self) -> ChosenModel:
+        """The requested model, else the one that was chosen for the thread, else the default (spec/02 §4)."""
+        storage = self._services.storage
+        wanted = self._run.options.get("model")
+        if wanted is not None:
+            model = await self._services.models.resolve(wanted)
+            await storage.pin_model(self._run.thread_id, model.id, caller=self._caller)
+            return model
+        thread = await storage.thread(self._run.thread_id, caller=self._caller)
+        return await self._services.models.resolve(thread.model_id if thread is not None else None)
+
+    async def _write(self, writer: EventWriter, frame: Frame) -> None:
+        data = frame.data
+        self._completion.see(frame.method, frame.namespace, frame.node, data)
+        self._last_timestamp = max(self._last_timestamp, frame.timestamp)
+        name = data.get("name") if frame.method == "custom" else None
+        event = NewEvent(
+            method=frame.method,
+            data=to_json(data),
+            timestamp=self._last_timestamp,
+            namespace=frame.namespace,
+            node=frame.node,
+            name=name if isinstance(name, str) else None,
+        )
+        await writer.add(event, urgent=data.get("event") != "content-block-delta")
+
+    async def _finish(self, writer: EventWriter, error: BaseException | None) -> Ending:
+        ending = decide_ending(
+            cancelled=self._cancelled,
+            error=error,
+            interrupted=bool(self._completion.interrupt_ids),
+            redact=self._services.redact,
+        )
+        waiting = ending.data["event"] == "interrupted" and self._cancelled is None
+        reason = "aborted" if self._cancelled is not None or error is None else "the run failed"
+        last = self._completion.close(reason=reason, now=self._now, keep_tools=waiting)
+        last.append(self._event("lifecycle", to_json(ending.data)))
+        await writer.finish(last, status=ending.status, error_code=ending.error_code, error=ending.error)
+        return ending
+
+    async def _stop(self, agent_run: AgentRun) -> None:
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await agent_run.stop()
+                if self._work is not None:
+                    await asyncio.wait({self._work})
+        except Exception as error:  # noqa: BLE001 - a runtime that cannot stop is cut off
+            self._services.logger.warning(
+                "run.stop_forced", run_id=self._run.run_id, cause=type(error).__name__, detail=str(error)
+            )
+            if self._work is not None:
+                self._work.cancel()
+
+    async def _end_work(self) -> None:
+        """Cut the turn off without settling it."""
+        tasks = [task for task in (self._work, self._stopping) if task is not None and not task.done()]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
+
+    def _event(self, method: str, data: bytes) -> NewEvent:
+        return NewEvent(method=method, data=data, timestamp=self._now())
+
+    def _now(self) -> int:
+        """Milliseconds, never before a frame that is already in the log."""
+        self._last_timestamp = max(self._last_timestamp, int(self._services.clock() * 1000))
+        return self._last_timestamp

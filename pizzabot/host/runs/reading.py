@@ -1,0 +1,137 @@
+"""A thread's log for one observer: subscribe, read what is stored, then tail (durable-runs rule 4, in this order)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+
+from pizzabot.host.runs.filters import select
+from pizzabot.host.runs.hub import Hub, Subscription
+from pizzabot_hookspecs import Caller, Conflict
+from pizzabot_hookspecs.host import EventBatch, EventFilter
+from pizzabot_hookspecs.storage_backends import EventLog, LogBounds
+
+PAGE_EVENTS = 512
+"""Events read from storage at a time."""
+
+
+async def open_observer(
+    log: EventLog,
+    hub: Hub,
+    thread_id: str,
+    wanted: EventFilter,
+    *,
+    since: int | None,
+    idle_seconds: float,
+    clock: Callable[[], float],
+    caller: Caller,
+) -> AsyncGenerator[EventBatch, None]:
+    """Subscribe and place the cursor; raises `Conflict` `cursor_ahead`. The generator owns the subscription."""
+    held = hub.subscribe(thread_id)
+    subscription = held.__enter__()
+    try:
+        bounds = await log.log_bounds(thread_id, caller=caller)
+        cursor = _first_cursor(bounds, since)
+    except BaseException:
+        held.__exit__(None, None, None)
+        raise
+    gap = _gap(bounds, since)
+    reader = _Reader(log, thread_id, wanted, subscription, cursor, idle_seconds, clock, caller)
+
+    async def observe() -> AsyncGenerator[EventBatch, None]:
+        try:
+            if gap is not None:
+                yield EventBatch(gap=gap)
+            async for batch in reader.batches():
+                yield batch
+        finally:
+            held.__exit__(None, None, None)
+
+    return observe()
+
+
+def _first_cursor(bounds: LogBounds, since: int | None) -> int:
+    if since is None:
+        return bounds.last_seq if bounds.latest_run_seq is None else bounds.latest_run_seq - 1
+    if since > bounds.last_seq:
+        raise Conflict(
+            "cursor_ahead",
+            f"since={since} lies beyond the end of this thread's log ({bounds.last_seq}): "
+            "read from 0, or without since for the latest run",
+        )
+    return since
+
+
+def _gap(bounds: LogBounds, since: int | None) -> Mapping[str, int] | None:
+    if since is None or bounds.first_seq == 0 or since + 1 >= bounds.first_seq:
+        return None
+    return {"requested": since, "earliest": bounds.first_seq, "latest": bounds.last_seq}
+
+
+class _Reader:
+    """The cursor of one observer, and what moves it."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        thread_id: str,
+        wanted: EventFilter,
+        subscription: Subscription,
+        cursor: int,
+        idle_seconds: float,
+        clock: Callable[[], float],
+        caller: Caller,
+    ) -> None:
+        self._log = log
+        self._thread_id = thread_id
+        self._wanted = wanted
+        self._subscription = subscription
+        self._cursor = cursor
+        self._idle_seconds = idle_seconds
+        self._clock = clock
+        self._caller = caller
+
+    async def batches(self) -> AsyncGenerator[EventBatch, None]:
+        spoke = self._clock()
+        behind = True
+        while not self._subscription.closed:
+            if behind:
+                async for batch in self._catch_up():
+                    spoke = self._clock()
+                    yield batch
+            quiet = self._clock() - spoke
+            if quiet >= self._idle_seconds:
+                spoke = self._clock()
+                yield EventBatch()
+                quiet = 0.0
+            woken = await self._subscription.wait(self._idle_seconds - quiet)
+            tail = self._tail()
+            behind = tail is None or not woken
+            if tail is not None and tail.events:
+                spoke = self._clock()
+                yield tail
+
+    async def _catch_up(self) -> AsyncGenerator[EventBatch, None]:
+        """What is stored after the cursor. Also taken after each silence: another process may write to the same log."""
+        while not self._subscription.closed:
+            self._subscription.lagging = False
+            events = await self._log.events(self._thread_id, after=self._cursor, limit=PAGE_EVENTS, caller=self._caller)
+            if not events:
+                return
+            self._cursor = events[-1].seq
+            if wanted := select(events, self._wanted):
+                yield EventBatch(events=wanted)
+            if len(events) < PAGE_EVENTS:
+                return
+
+    def _tail(self) -> EventBatch | None:
+        """What was published after the cursor and not read already; None when the log must be read instead."""
+        events = self._subscription.take()
+        if self._subscription.lagging:
+            return None
+        fresh = [event for event in events if event.seq > self._cursor]
+        if not fresh:
+            return EventBatch()
+        if fresh[0].seq != self._cursor + 1:
+            return None
+        self._cursor = fresh[-1].seq
+        return EventBatch(events=select(fresh, self._wanted))

@@ -1,0 +1,1 @@
+"""Threads: created, read, shown as LangGraph's clients know them, deleted with everything that hangs on them."""

@@ -1,0 +1,108 @@
+"""The threads as transports are handed them: `Threads` of the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from pizzabot.host.ids import checked_id, uuid7
+from pizzabot.host.runs.engine import RunEngine
+from pizzabot.host.runs.hub import Hub
+from pizzabot.host.text import clean
+from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
+from pizzabot_hookspecs.agent_runtimes import AgentRuntime
+from pizzabot_hookspecs.storage_backends import Storage, Thread
+from pizzabot_hookspecs.wire import JsonValue, ThreadState
+
+MAX_METADATA_KEYS = 64
+
+
+class HostThreads:
+    """Implements `pizzabot_hookspecs.host.Threads`; the docstrings are there."""
+
+    def __init__(
+        self,
+        *,
+        storage: Storage,
+        engine: RunEngine,
+        hub: Hub,
+        runtime: Callable[[], Awaitable[AgentRuntime]],
+    ) -> None:
+        self._storage = storage
+        self._engine = engine
+        self._hub = hub
+        self._runtime = runtime
+
+    async def create(
+        self,
+        thread_id: str | None = None,
+        /,
+        *,
+        metadata: Mapping[str, JsonValue] | None = None,
+        if_exists: str = "raise",
+        caller: Caller,
+    ) -> Thread:
+        if if_exists not in ("raise", "do_nothing"):
+            raise InvalidRequest(
+                "invalid_argument", "if_exists must be raise or do_nothing", fields={"if_exists": "raise or do_nothing"}
+            )
+        if metadata is not None and len(metadata) > MAX_METADATA_KEYS:
+            raise InvalidRequest("invalid_argument", f"metadata has more than {MAX_METADATA_KEYS} keys")
+        wanted = uuid7() if thread_id is None else checked_id(thread_id, what="thread_id")
+        try:
+            return await self._storage.create_thread(wanted, metadata=clean(dict(metadata or {})), caller=caller)
+        except Conflict:
+            mine = await self._storage.thread(wanted, caller=caller)
+            if if_exists == "raise" or mine is None:
+                raise
+            return mine
+
+    async def get(self, thread_id: str, /, *, caller: Caller) -> Thread:
+        thread = await self._storage.thread(checked_id(thread_id, what="thread_id"), caller=caller)
+        if thread is None:
+            raise NotFound("no_such_thread", f"there is no thread {thread_id!r}")
+        return thread
+
+    async def status(self, thread_id: str, /, *, caller: Caller) -> str:
+        await self.get(thread_id, caller=caller)
+        active = await self._storage.active_run(thread_id, caller=caller)
+        waiting = active or await self._storage.next_pending(thread_id, caller=caller)
+        return "busy" if waiting is not None else "idle"
+
+    async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState:
+        await self.get(thread_id, caller=caller)
+        runtime = await self._runtime()
+        state = await runtime.state(thread_id, caller=caller, checkpoint_id=checkpoint_id)
+        if state is None:
+            if checkpoint_id is not None:
+                raise NotFound("no_such_checkpoint", f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}")
+            return never_ran()
+        if not state["interrupts"] and await self._storage.active_run(thread_id, caller=caller) is None:
+            # LangGraph leaves next=["model"] after a stop or a crash; clients would spin for ever (wire.md §8.2).
+            state["next"] = []
+        return state
+
+    async def delete(self, thread_id: str, /, *, caller: Caller) -> bool:
+        """A failing step leaves the thread as it is, with its row: a second try goes over the same ground."""
+        await self.get(thread_id, caller=caller)
+        await self._engine.fence(thread_id)
+        try:
+            self._hub.close_thread(thread_id)
+            runtime = await self._runtime()
+            await runtime.forget(thread_id, caller=caller)
+            return await self._storage.delete_thread(thread_id, caller=caller)
+        finally:
+            self._engine.unfence(thread_id)
+
+
+def never_ran() -> ThreadState:
+    """The state of a thread without a turn: present and empty, never an error (wire.md §8.1)."""
+    return {
+        "values": {},
+        "next": [],
+        "tasks": [],
+        "metadata": {},
+        "created_at": None,
+        "checkpoint": None,
+        "parent_checkpoint": None,
+        "interrupts": [],
+    }

@@ -1,0 +1,1 @@
+"""What plugin authors test with. Names are imported on first use, so that the pytest plugin costs nothing."""

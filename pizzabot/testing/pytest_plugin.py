@@ -1,0 +1,1 @@
+"""The `pytest11` entry point: fixtures for plugin authors. Nothing heavy is imported here."""
