@@ -92,7 +92,7 @@ class AgentRuntime(Protocol):
 def pizzabot_agent_runtimes() -> list[Offer[AgentRuntime]]:  # type: ignore[empty-body]
     """Called once, when plugins are loaded. Return the runtimes this plugin has; `[runtime] use` picks one by name::
 
-        @hookimpl
-        def pizzabot_agent_runtimes() -> list[Offer[AgentRuntime]]:
-            return [Offer(name="replay", summary="answers from recordings", create=make_runtime, settings=Settings)]
+    @hookimpl
+    def pizzabot_agent_runtimes() -> list[Offer[AgentRuntime]]:
+        return [Offer(name="replay", summary="answers from recordings", create=make_runtime, settings=Settings)]
     """

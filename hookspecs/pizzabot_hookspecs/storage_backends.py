@@ -178,7 +178,13 @@ class LogBounds:
 
 class ThreadStorage(Protocol):
     async def create_thread(
-        self, thread_id: str, /, *, caller: Caller, title: str = "New conversation", source: str = "user",
+        self,
+        thread_id: str,
+        /,
+        *,
+        caller: Caller,
+        title: str = "New conversation",
+        source: str = "user",
         metadata: Mapping[str, JsonValue] | None = None,
     ) -> Thread:
         """Insert a thread. Raises `Conflict` `thread_exists`, also when it belongs to another owner."""
@@ -229,8 +235,16 @@ class RunStorage(Protocol):
         ...
 
     async def finish_run(
-        self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, status: RunStatus,
-        error_code: str | None = None, error: str | None = None, caller: Caller,
+        self,
+        run_id: str,
+        epoch: int,
+        events: Sequence[NewEvent],
+        /,
+        *,
+        status: RunStatus,
+        error_code: str | None = None,
+        error: str | None = None,
+        caller: Caller,
     ) -> int:
         """Append the last events, the terminal one included, and set the final status, in one transaction.
 

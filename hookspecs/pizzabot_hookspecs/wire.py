@@ -102,7 +102,16 @@ class Message:
 
 
 FrameMethod: TypeAlias = Literal[
-    "values", "updates", "messages", "tools", "lifecycle", "checkpoints", "tasks", "custom", "input.requested", "input.answered"
+    "values",
+    "updates",
+    "messages",
+    "tools",
+    "lifecycle",
+    "checkpoints",
+    "tasks",
+    "custom",
+    "input.requested",
+    "input.answered",
 ]
 
 

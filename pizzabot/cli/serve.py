@@ -1,7 +1,6 @@
 """`pizzabot serve`: the server, from the command line to a listener and back down again.
 
-Order: arguments and settings, data root and its lock, log, plugins, secrets, host, transports. The lock is taken
-before any plugin starts, so that a second server refuses to start instead of writing to the first one's files.
+Order: arguments and settings, the ground (data root and lock, log, plugins, secrets), the host, its transports.
 """
 
 from __future__ import annotations
@@ -11,16 +10,13 @@ import asyncio
 import os
 import signal
 import sys
-import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pizzabot.host.app import PizzabotHost
-    from pizzabot.host.plugins.making import Ground
-    from pizzabot.settings import Settings
+    from pizzabot.host.ground import Ground
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,12 +28,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM; 0 after an orderly stop. Raises `PizzabotError` for what keeps it from starting."""
+    """Serve until SIGINT or SIGTERM; 0 after an orderly stop. Raises `PizzabotError` when it cannot start."""
+    from pizzabot.cli.redaction import process_redactor
+    from pizzabot.host.ground import open_ground
     from pizzabot.settings import load_settings
 
     settings = load_settings(config=args.config, environ=os.environ, cwd=Path.cwd(), overrides=_overrides(args))
-    with ExitStack() as stack:
-        ground = _ground(settings, args, stack)
+    discover = not getattr(args, "no_plugins", False)
+    with open_ground(
+        settings, process="server", terminal=sys.stderr.isatty(), discover=discover, redactor=process_redactor()
+    ) as ground:
         asyncio.run(_serve(ground))
     return 0
 
@@ -56,55 +56,6 @@ def _overrides(args: argparse.Namespace) -> Mapping[str, Any]:
         "data_root": None if args.data_root is None else str(args.data_root),
     }
     return {key: value for key, value in given.items() if value is not None}
-
-
-def _ground(settings: Settings, args: argparse.Namespace, stack: ExitStack) -> Ground:
-    """What the host stands on. Everything that is opened here is closed by `stack`, in reverse order."""
-    from pizzabot.host.plugins.making import Ground
-    from pizzabot.kernel import Plugins
-    from pizzabot.logs import configure_logging
-    from pizzabot.settings.stores import open_secrets
-    from pizzabot_hookspecs import Context
-    from pizzabot_hookspecs.support.data_root import DataRootLock, prepare_data_root
-    from pizzabot_hookspecs.support.redaction import Redactor
-
-    redactor = Redactor.from_environment(os.environ)
-    prepare_data_root(settings.data_root)
-    stack.enter_context(DataRootLock(settings.data_root))
-    logs = configure_logging(
-        settings.data_root, level=settings.logging.level, redactor=redactor, process="server", terminal=sys.stderr.isatty()
-    )
-    stack.callback(logs.close)
-    plugins = Plugins(
-        disable=settings.plugins.disable,
-        only=settings.plugins.only,
-        strict=settings.plugins.strict,
-        discover=not getattr(args, "no_plugins", False),
-    )
-    plugins.load()
-    secrets = open_secrets(
-        plugins,
-        settings,
-        redactor=redactor,
-        context=lambda use, inner, resolver: Context(
-            name=use,
-            data_root=settings.data_root,
-            logger=logs.logger(f"secrets.{use}"),
-            secrets=resolver,
-            clock=time.time,
-            redact=redactor.text,
-            inner=inner,
-        ),
-    )
-    return Ground(
-        settings=settings,
-        plugins=plugins,
-        data_root=settings.data_root,
-        secrets=secrets,
-        redact=redactor.text,
-        logger=logs.logger,
-        clock=time.time,
-    )
 
 
 async def _serve(ground: Ground) -> None:
@@ -141,7 +92,9 @@ def _say_hello(host: PizzabotHost, addresses: list[str]) -> None:
     print(f"pizzabot is listening on {', '.join(addresses)}", flush=True)
     broken = [report for report in host.ground.plugins.report() if report.state.broken]
     for report in broken:
-        print(f"  plugin {report.name} is {report.state.value}: {report.reason}", flush=True)
+        print(
+            f"  plugin {report.name} is {report.state.value}: {host.ground.redact(report.reason or '')}", flush=True
+        )
     default = host.registry.default
     if default is not None:
         print(f"  model {default}; talk to it: pizzabot chat", flush=True)

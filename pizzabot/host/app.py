@@ -10,15 +10,17 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pizzabot import __version__
+from pizzabot.host.ground import Ground
 from pizzabot.host.ids import uuid7
 from pizzabot.host.models.advice import WAYS
 from pizzabot.host.models.catalogue import Catalogue
 from pizzabot.host.models.registry import ModelRegistry
 from pizzabot.host.observers import ObserverBoard
-from pizzabot.host.plugins.making import Ground, PluginMaker
+from pizzabot.host.plugins.making import PluginMaker
 from pizzabot.host.providers import Providers
 from pizzabot.host.readiness import Background, Readiness
 from pizzabot.host.runs.commands import Commands
@@ -27,6 +29,7 @@ from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
+from pizzabot.kernel import PluginReport
 from pizzabot_hookspecs import Caller
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices
 from pizzabot_hookspecs.host import Health
@@ -141,7 +144,7 @@ class PizzabotHost:
         reports = self.ground.plugins.report()
         transports: list[JsonValue] = [{"name": name, "address": at} for name, at in sorted(self._addresses.items())]
         broken: list[JsonValue] = [
-            {"name": report.name, "state": report.state.value, "reason": report.reason}
+            {"name": report.name, "state": report.state.value, "reason": self.ground.redact(report.reason or "")}
             for report in reports
             if report.state.broken
         ]
@@ -165,7 +168,15 @@ class PizzabotHost:
         return await self.registry.listing(refresh=refresh)
 
     def plugins(self, *, caller: Caller) -> Mapping[str, JsonValue]:  # noqa: ARG002
-        return self.ground.plugins.to_json()
+        return {
+            "plugins": [self._plugin_row(report) for report in self.ground.plugins.report()],
+            "notes": [self.ground.redact(note) for note in self.ground.plugins.notes()],
+        }
+
+    def _plugin_row(self, report: PluginReport) -> JsonValue:
+        """A row of the report; its reason is the plugin's own text and may hold what it should not."""
+        reason = None if report.reason is None else self.ground.redact(report.reason)
+        return replace(report, reason=reason).to_json()
 
     async def http_routes(self) -> Sequence[HttpRoutes]:
         if self._routes is None:
@@ -184,7 +195,7 @@ async def open_host(ground: Ground) -> AsyncIterator[PizzabotHost]:
     Raises a `PizzabotError` when the selected storage or runtime cannot be had; nothing stays open then.
     """
     maker = PluginMaker(ground)
-    async with maker.lifecycle:
+    try:
         storage = await maker.chosen("storage_backends", ground.settings.storage.use, section_name="storage")
         runtime = await maker.chosen("agent_runtimes", ground.settings.runtime.use, section_name="runtime")
         host = PizzabotHost(ground, maker, storage, runtime)
@@ -197,3 +208,5 @@ async def open_host(ground: Ground) -> AsyncIterator[PizzabotHost]:
             yield host
         finally:
             await host.close()
+    finally:
+        await maker.lifecycle.aclose()

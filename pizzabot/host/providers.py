@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pizzabot.host.plugins.making import Ground, PluginMaker
+from pizzabot.host.ground import Ground
+from pizzabot.host.plugins.making import PluginMaker
 from pizzabot.kernel import NoSuchOffer
 from pizzabot_hookspecs import Unavailable
 from pizzabot_hookspecs.model_providers import ModelProvider

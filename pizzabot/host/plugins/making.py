@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from pizzabot.kernel import Lifecycle, OfferRecord, Plugins
-from pizzabot.settings import Settings, resolve_references
-from pizzabot_hookspecs import Context, Logger, PizzabotError, Secrets
+from pizzabot.host.ground import Ground
+from pizzabot.kernel import Lifecycle, OfferRecord
+from pizzabot.settings import resolve_references
+from pizzabot_hookspecs import Context, InvalidRequest, PizzabotError
 from pizzabot_hookspecs.host import Host
-
-
-@dataclass(frozen=True, kw_only=True)
-class Ground:
-    """What a host stands on before any plugin's object exists. `logger` makes a logger bound to a name."""
-
-    settings: Settings
-    plugins: Plugins
-    data_root: Path
-    secrets: Secrets
-    redact: Callable[[str], str]
-    logger: Callable[[str], Logger]
-    clock: Callable[[], float]
 
 
 class PluginMaker:
@@ -40,7 +26,10 @@ class PluginMaker:
         """The object of the offer that `use` names; raises `NoSuchOffer`, `AmbiguousOffer` or why it cannot be made."""
         record = self._ground.plugins.choose(kind, use)
         section = self._ground.settings.section(section_name, record.offer.name)
-        return await self.make(record, use=use, section=section, host=host)
+        try:
+            return await self.make(record, use=use, section=section, host=host)
+        except InvalidRequest as error:
+            raise self._ground.settings.explain(error, f"{section_name}.{record.offer.name}") from error
 
     async def acting(self, kind: str, *, section_name: str) -> list[tuple[str, Any]]:
         """The objects of every offer of the kind. One that cannot be made is reported by name and left out."""

@@ -24,6 +24,7 @@ from pizzabot_hookspecs.agent_runtimes import ChosenModel
 from pizzabot_hookspecs.host import EventFilter
 from pizzabot_hookspecs.model_providers import ModelDescriptor
 
+
 def _drop(_logger, _method, _event):
     raise structlog.DropEvent
 
@@ -42,7 +43,9 @@ class OneModel:
         self.asked.append(model_id)
         if self.fail_with is not None:
             raise self.fail_with
-        return ChosenModel(id=model_id or "stub:stub", chat=None, descriptor=ModelDescriptor(id="stub", display_name="stub"))
+        return ChosenModel(
+            id=model_id or "stub:stub", chat=None, descriptor=ModelDescriptor(id="stub", display_name="stub")
+        )
 
 
 def open_storage(path):
@@ -78,8 +81,15 @@ async def rig(path, runtime, *, storage=None, close=True):
     runs = HostRuns(engine=engine, commands=commands, log=storage, hub=hub, clock=time.time)
     try:
         yield SimpleNamespace(
-            storage=storage, hub=hub, models=models, engine=engine, threads=threads, runs=runs,
-            runtime=runtime, finished=finished, started=started,
+            storage=storage,
+            hub=hub,
+            models=models,
+            engine=engine,
+            threads=threads,
+            runs=runs,
+            runtime=runtime,
+            finished=finished,
+            started=started,
         )
     finally:
         hub.close()

@@ -19,7 +19,9 @@ def command(tmp_path, body, thread_id="t", before=None):
     return run(scene())
 
 
-@pytest.mark.parametrize("body", [None, [], "x", 3, {}, {"id": "1", "method": "run.start"}, {"id": True, "method": "x"}])
+@pytest.mark.parametrize(
+    "body", [None, [], "x", 3, {}, {"id": "1", "method": "run.start"}, {"id": True, "method": "x"}]
+)
 def test_what_is_no_command_is_malformed_with_a_null_id(tmp_path, body):
     reply = command(tmp_path, body)
     assert reply.outcome is CommandOutcome.MALFORMED
@@ -29,7 +31,11 @@ def test_what_is_no_command_is_malformed_with_a_null_id(tmp_path, body):
 @pytest.mark.parametrize("method", ["agent.getTree", "", None, "input.inject"])
 def test_an_unknown_or_missing_method_is_unknown_and_the_id_is_echoed(tmp_path, method):
     reply = command(tmp_path, {"id": 7, "method": method})
-    assert (reply.outcome, reply.envelope["id"], reply.envelope["error"]) == (CommandOutcome.UNKNOWN, 7, "unknown_command")
+    assert (reply.outcome, reply.envelope["id"], reply.envelope["error"]) == (
+        CommandOutcome.UNKNOWN,
+        7,
+        "unknown_command",
+    )
 
 
 def test_a_bad_thread_id_is_malformed(tmp_path):

@@ -3,11 +3,12 @@
 import asyncio
 import json
 
+import pytest
 from engine_rig import EVERYTHING, collect_until, is_end, log_of, open_storage, rig, run, settled, start
 
 from pizzabot.host.runs.requests import parse_run_start
 from pizzabot.testing.scripted_runtime import ScriptedRuntime
-from pizzabot_hookspecs import LOCAL, Caller, Unavailable
+from pizzabot_hookspecs import LOCAL, Caller, Conflict, Unavailable
 from pizzabot_hookspecs.host import CommandOutcome, StopOutcome
 from pizzabot_hookspecs.storage_backends import CancelReason, RunStatus
 
@@ -97,12 +98,9 @@ def test_without_since_the_latest_run_is_replayed_and_with_since_everything_afte
 def test_a_cursor_beyond_the_end_is_refused_and_a_silent_thread_beats(tmp_path):
     async def scene():
         async with rig(tmp_path, ScriptedRuntime()) as parts:
-            try:
+            with pytest.raises(Conflict) as refused:
                 await parts.runs.observe("t", EVERYTHING, since=5, caller=LOCAL)
-            except Exception as refused:
-                assert refused.code == "cursor_ahead"
-            else:
-                raise AssertionError("a cursor beyond the end was accepted")
+            assert refused.value.code == "cursor_ahead"
             assert len(parts.hub) == 0
             stream = await parts.runs.observe("nobody", EVERYTHING, idle_seconds=0.01, caller=LOCAL)
             batch = await anext(stream)
@@ -160,7 +158,9 @@ def test_a_newer_message_replaces_the_older_run_and_starts_only_after_it_settled
             assert runs == sorted(runs, key=[old, new].index)
             last_of_old = [event for event in events if event.run_id == old][-1]
             assert json.loads(last_of_old.data) == {
-                "event": "interrupted", "graph_name": "pizza-bot", "code": "SUPERSEDED",
+                "event": "interrupted",
+                "graph_name": "pizza-bot",
+                "code": "SUPERSEDED",
             }
 
     run(scene())
@@ -206,7 +206,9 @@ def test_the_same_message_sent_twice_is_one_run(tmp_path):
             by_key = [await start(parts, "u", "hi", key="k1") for _ in range(2)]
             by_run = [await start(parts, "v", "hi", run_id="run_mine") for _ in range(2)]
             await parts.engine.when_idle()
-            assert [len({answer["result"]["run_id"] for answer in sent}) for sent in (by_message, by_key, by_run)] == [1] * 3
+            assert [len({answer["result"]["run_id"] for answer in sent}) for sent in (by_message, by_key, by_run)] == [
+                1
+            ] * 3
             assert len(parts.runtime.turns) == 3
             mismatch = await start(parts, "t", "other", message_id="m1")
             assert mismatch["error"] == "idempotency_mismatch"
@@ -385,7 +387,9 @@ def test_a_server_that_shuts_down_takes_no_more_runs(tmp_path):
     async def scene():
         async with rig(tmp_path, ScriptedRuntime()) as parts:
             await parts.engine.shutdown()
-            reply = await parts.runs.command("t", {"id": 1, "method": "run.start", "params": {"prompt": "x"}}, caller=LOCAL)
+            reply = await parts.runs.command(
+                "t", {"id": 1, "method": "run.start", "params": {"prompt": "x"}}, caller=LOCAL
+            )
             assert (reply.outcome, reply.envelope["error"]) == (CommandOutcome.UNAVAILABLE, "shutting_down")
 
     run(scene())

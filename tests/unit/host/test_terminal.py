@@ -28,7 +28,10 @@ def test_an_abort_beats_an_error_beats_an_interrupt(cancelled, error, interrupte
 
 def test_a_failed_frame_has_the_redacted_text_and_never_a_reason():
     ending = decide_ending(
-        cancelled=None, error=ValueError("key sk-123 refused"), interrupted=False, redact=lambda text: text.replace("sk-123", "***")
+        cancelled=None,
+        error=ValueError("key sk-123 refused"),
+        interrupted=False,
+        redact=lambda text: text.replace("sk-123", "***"),
     )
     assert ending.data["error"] == "key *** refused"
     assert ending.error == "key *** refused"

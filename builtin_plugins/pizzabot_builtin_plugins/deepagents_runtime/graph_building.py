@@ -1,0 +1,67 @@
+# ruff: noqa: TID253 - imported behind `runtime.prepare`, when LangGraph is there
+"""Building graphs: a plain conversation for models without tool calling, a deep agent for the rest.
+
+Both keep messages in the same channel (`DeepAgentState`), so that a thread may change its model between turns.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deepagents import create_deep_agent
+from deepagents.graph import DeepAgentState
+from langchain.agents import create_agent
+from langchain_core.language_models import BaseChatModel
+
+from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.middleware import agent_middleware, conversation_middleware
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
+    from pizzabot_hookspecs.agent_runtimes import ChosenModel
+    from pizzabot_hookspecs.model_providers import ModelDescriptor
+
+
+def build_graph(model: ChosenModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+    """The graph that answers with `model`. Takes milliseconds to hundreds of them: call it in the builder's thread."""
+    chat = with_known_window(model.chat, model.descriptor)
+    if model.descriptor.supports_tools is False:
+        return build_conversation(chat, checkpointer)
+    return build_agent(chat, checkpointer)
+
+
+def build_conversation(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+    """Prompt, messages, answer. Nothing of a deep agent: what it adds is for tools that this model cannot call."""
+    graph: Graph = create_agent(
+        chat,
+        system_prompt=prompts.CONVERSATION,
+        middleware=conversation_middleware(chat),
+        state_schema=DeepAgentState,
+        checkpointer=checkpointer,
+    )
+    return graph
+
+
+def build_agent(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+    """A deep agent. Without a name: LangChain would write it into every answer, and some providers refuse it there."""
+    graph: Graph = create_deep_agent(chat, middleware=agent_middleware(), checkpointer=checkpointer)
+    return graph
+
+
+def with_known_window(chat: BaseChatModel, descriptor: ModelDescriptor) -> BaseChatModel:
+    """`chat` with the context window that the provider's description knows and the model object does not.
+
+    Summarisation begins at 85 % of it; without one it begins at 170,000 tokens, which a small model never survives.
+    A window of 0 (in LangChain's own data for some models) counts as unknown: with it every call would fail.
+    """
+    profile = dict(chat.profile or {})
+    if profile.get("max_input_tokens"):
+        return chat
+    profile.pop("max_input_tokens", None)
+    if descriptor.context_window:
+        profile["max_input_tokens"] = descriptor.context_window
+    elif profile == (chat.profile or {}):
+        return chat
+    return chat.model_copy(update={"profile": profile})

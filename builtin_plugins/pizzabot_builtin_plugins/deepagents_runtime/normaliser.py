@@ -1,0 +1,238 @@
+# ruff: noqa: TID253 - imported behind `runtime.prepare`, when LangGraph is there
+"""LangGraph's v3 events as frames of the wire (design/wire.md §9, whose rows are named where they are done).
+
+The host adds the root's lifecycle, numbers and ids (rows 1, 2, 10) and settles messages that were cut off. `tasks` and
+`updates` are not asked for (row 12). Full state goes out three times a turn at most per namespace: as it begins, with
+each interrupt, and at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from langchain_core.language_models._compat_bridge import message_to_events
+from langchain_core.messages import BaseMessage, ToolMessage
+from langgraph.types import Command
+
+from pizzabot_builtin_plugins.deepagents_runtime.interrupts import shown
+from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessage, js_namespace
+from pizzabot_builtin_plugins.deepagents_runtime.plain import plain, public_values
+from pizzabot_hookspecs.wire import Frame, FrameMethod, Namespace
+
+ENDINGS = frozenset({"completed", "failed", "interrupted", "drained"})
+"""Events of a child's lifecycle after which nothing of it follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """State that a superstep left behind and that nobody was shown yet."""
+
+    values: Mapping[str, Any]
+    timestamp: int
+
+
+class Normaliser:
+    """One per turn. `feed` every event, then `close`. `tool_namespaces` maps a tool call to its task's namespace.
+
+    `said` and `results` are what the turn has streamed so far, messages by id and the orchestrator's tool results by
+    call: what a stop must keep, whether or not LangGraph has stored it yet. As many as the turn makes calls.
+    """
+
+    def __init__(self, tool_namespaces: dict[str, Namespace] | None = None) -> None:
+        self.tool_namespaces = tool_namespaces if tool_namespaces is not None else {}
+        self.said: dict[str, OpenMessage] = {}
+        self.results: dict[str, ToolMessage] = {}
+        self._open: dict[str, OpenMessage] = {}
+        self._snapshots: dict[Namespace, Snapshot] = {}
+        self._begun: set[Namespace] = set()
+        self._waiting: Namespace | None = None
+        self._asked: set[str] = set()
+        self._now = 0
+        self._by_method: dict[str, Callable[[Mapping[str, Any], Namespace], Iterable[Frame]]] = {
+            "messages": self._messages,
+            "tools": self._tools,
+            "values": self._values,
+            "checkpoints": self._checkpoints,
+            "lifecycle": self._lifecycle,
+            "custom": self._custom,
+        }
+
+    def feed(self, event: Mapping[str, Any]) -> Iterable[Frame]:
+        """The frames that `event` gives, in order."""
+        params = event["params"]
+        self._now = max(self._now, params["timestamp"])
+        method = event["method"]
+        if method == "messages" and self._waiting is None:
+            return self._messages(params, ())
+        handle = self._by_method.get(method)
+        if handle is None:
+            return ()
+        namespace = tuple(params["namespace"])
+        if self._waiting is None or method == "checkpoints":
+            return handle(params, namespace)
+        return [*self._show_waiting(), *handle(params, namespace)]
+
+    def close(self) -> list[Frame]:
+        """What was held back, the root's state last."""
+        self._waiting = None
+        deepest_first = sorted(self._snapshots, key=len, reverse=True)
+        return [frame for namespace in deepest_first for frame in self._show(namespace)]
+
+    def settled(self, checkpoint: Mapping[str, Any], values: Mapping[str, Any]) -> list[Frame]:
+        """The end of a turn whose state is known from its checkpoint: what was held back is older and is dropped."""
+        self._snapshots.clear()
+        self._waiting = None
+        self._now = max(self._now, int(time.time() * 1000))  # the clock that LangGraph stamps events with
+        return [self._frame("checkpoints", checkpoint, ()), self._frame("values", public_values(values), ())]
+
+    # -- messages: rows 3, 4, 11 ------------------------------------------------------------------------------------
+
+    def _messages(self, params: Mapping[str, Any], _graph: Namespace) -> Iterable[Frame]:
+        payload, metadata = params["data"]
+        if isinstance(payload, BaseMessage):
+            return self._whole_message(payload, metadata)
+        message = self._open.get(metadata["run_id"])
+        if message is None:
+            return self._message_start(payload, metadata)
+        if payload["event"] == "content-block-delta":
+            data = message.delta(payload)
+            if data is not None:
+                return (self._message_frame(message, data),)
+        return (self._rarer_event(message, payload),)
+
+    def _message_start(self, payload: Mapping[str, Any], metadata: Mapping[str, Any]) -> Iterable[Frame]:
+        if payload["event"] != "message-start" or payload.get("role", "ai") != "ai":
+            return ()
+        run_id = metadata["run_id"]
+        message = OpenMessage(
+            id=payload.get("id") or run_id,
+            run_id=run_id,
+            namespace=js_namespace(metadata["langgraph_checkpoint_ns"]),
+            node=metadata.get("langgraph_node"),
+        )
+        self._open[run_id] = message
+        self.said[message.id] = message
+        return (self._message_frame(message, {**plain(payload), "id": message.id, "run_id": run_id}),)
+
+    def _rarer_event(self, message: OpenMessage, payload: Mapping[str, Any]) -> Frame:
+        data = plain(payload)
+        data["run_id"] = message.run_id
+        if "index" in payload:
+            data["index"] = message.index(payload["index"])
+        if payload["event"] in ("message-finish", "error"):
+            self._open.pop(message.run_id, None)
+        return self._message_frame(message, data)
+
+    def _whole_message(self, whole: BaseMessage, metadata: Mapping[str, Any]) -> Iterable[Frame]:
+        if whole.type != "ai" or not whole.id or whole.id in self.said:
+            return ()
+        message = OpenMessage(
+            id=whole.id,
+            run_id=whole.id,
+            namespace=js_namespace(metadata["langgraph_checkpoint_ns"]),
+            node=metadata.get("langgraph_node"),
+        )
+        self.said[whole.id] = message
+        frames = []
+        for event in message_to_events(whole, message_id=whole.id):
+            data = message.delta(event) if event["event"] == "content-block-delta" else None
+            frames.append(self._message_frame(message, data) if data is not None else self._rarer_event(message, event))
+        return frames
+
+    def _message_frame(self, message: OpenMessage, data: Mapping[str, Any]) -> Frame:
+        return Frame(method="messages", data=data, timestamp=self._now, namespace=message.namespace, node=message.node)
+
+    # -- tools: rows 5, 6 -------------------------------------------------------------------------------------------
+
+    def _tools(self, params: Mapping[str, Any], graph: Namespace) -> Iterable[Frame]:
+        data = params["data"]
+        call = data.get("tool_call_id")
+        namespace = self.tool_namespaces.get(call, graph)
+        if data["event"] in ("tool-finished", "tool-error"):
+            self.tool_namespaces.pop(call, None)
+            if not graph:
+                self.results.update((result.tool_call_id, result) for result in _tool_messages(data.get("output")))
+        return (self._frame("tools", plain(data), namespace),)
+
+    # -- state: rows 8, 9 -------------------------------------------------------------------------------------------
+
+    def _values(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
+        self._snapshots[namespace] = Snapshot(params["data"], params["timestamp"])
+        asked = [item for item in params.get("interrupts") or () if item.id not in self._asked]
+        if asked:
+            return self._interrupted(asked, namespace)
+        if namespace not in self._begun:
+            self._begun.add(namespace)
+            self._waiting = namespace  # until its checkpoint, which clients must see first and which comes next
+        return ()
+
+    def _interrupted(self, asked: Iterable[Any], namespace: Namespace) -> Iterable[Frame]:
+        self._begun.add(namespace)
+        frames = self._show(namespace)
+        for item in asked:
+            # One interrupt surfaces once per level, the deepest first: that is the namespace it belongs to.
+            self._asked.add(item.id)
+            value = shown(plain(item.value))
+            data = {"interrupt_id": item.id, "payload": value, "value": value}
+            frames.append(self._frame("input.requested", data, namespace))
+        return frames
+
+    def _checkpoints(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
+        frames = [] if self._waiting in (None, namespace) else self._show_waiting()
+        frames.append(self._frame("checkpoints", checkpoint_envelope(params["data"]), namespace))
+        if self._waiting == namespace:
+            frames.extend(self._show_waiting())
+        return frames
+
+    def _show_waiting(self) -> list[Frame]:
+        namespace, self._waiting = self._waiting, None
+        return [] if namespace is None else self._show(namespace)
+
+    def _show(self, namespace: Namespace) -> list[Frame]:
+        snapshot = self._snapshots.pop(namespace, None)
+        return [] if snapshot is None else [self._frame("values", public_values(snapshot.values), namespace)]
+
+    # -- lifecycle of children, custom: row 7 -----------------------------------------------------------------------
+
+    def _lifecycle(self, params: Mapping[str, Any], _graph: Namespace) -> Iterable[Frame]:
+        data = {key: plain(value) for key, value in params["data"].items() if key != "namespace"}
+        subject = tuple(params["data"].get("namespace") or ())
+        if not subject:
+            return ()
+        frames: list[Frame] = []
+        if data["event"] in ENDINGS:
+            frames.extend(self._show(subject))
+            self._begun.discard(subject)
+        frames.append(self._frame("lifecycle", data, subject))
+        return frames
+
+    def _custom(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
+        data = plain(params["data"])
+        named = isinstance(data, dict) and isinstance(data.get("name"), str) and "payload" in data
+        return (self._frame("custom", data if named else {"payload": data}, namespace),)
+
+    def _frame(self, method: FrameMethod, data: Mapping[str, Any], namespace: Namespace) -> Frame:
+        return Frame(method=method, data=data, timestamp=self._now, namespace=namespace)
+
+
+def _tool_messages(output: Any) -> list[ToolMessage]:
+    """The results in what a tool returned: itself, or the messages of its command."""
+    if isinstance(output, Command):
+        output = output.update.get("messages") if isinstance(output.update, Mapping) else None
+    candidates = output if isinstance(output, list) else [output]
+    return [message for message in candidates if isinstance(message, ToolMessage)]
+
+
+def checkpoint_envelope(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`{id, parent_id?, step, source}` of LangGraph's full checkpoint payload, which repeats the whole state."""
+    metadata = data.get("metadata") or {}
+    envelope = {
+        "id": data["config"]["configurable"]["checkpoint_id"],
+        "step": metadata.get("step"),
+        "source": metadata.get("source"),
+    }
+    parent = ((data.get("parent_config") or {}).get("configurable") or {}).get("checkpoint_id")
+    return {**envelope, "parent_id": parent} if parent else envelope

@@ -1,0 +1,100 @@
+"""`DeepAgentsRuntime`: prepares the graph stack behind the listener, starts turns, reads and forgets threads."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pizzabot_builtin_plugins.deepagents_runtime import loading
+from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
+from pizzabot_builtin_plugins.deepagents_runtime.run import Engine, GraphRun
+from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
+from pizzabot_hookspecs import Caller, Unavailable
+from pizzabot_hookspecs.agent_runtimes import RuntimeServices, Turn
+from pizzabot_hookspecs.wire import ThreadState
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
+
+
+class DeepAgentsRuntime:
+    """An `AgentRuntime`. Made in a worker thread, prepared and used on the host's loop, closed as a context manager."""
+
+    def __init__(self, settings: RuntimeSettings) -> None:
+        loading.set_environment(tracing=settings.tracing)
+        self._settings = settings
+        self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph-builder")
+        self._prepared = asyncio.Event()
+        self._engine: Engine | None = None
+        self._failure: BaseException | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._builder.shutdown(wait=False, cancel_futures=True)
+
+    async def prepare(self, services: RuntimeServices, /) -> None:
+        try:
+            self._engine = await self._build_engine(services)
+        except BaseException as error:
+            self._failure = error
+            raise
+        finally:
+            self._prepared.set()
+
+    def start(self, turn: Turn, /) -> GraphRun:
+        return GraphRun(turn, self._ready)
+
+    async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState | None:
+        del caller  # the host has checked whose thread it is; checkpoints carry no owner
+        engine = await self._ready()
+        from pizzabot_builtin_plugins.deepagents_runtime.snapshots import thread_state
+        from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
+
+        snapshot = await ThreadMemory(engine.reader, thread_id).snapshot(checkpoint_id)
+        return None if snapshot is None else thread_state(snapshot)
+
+    async def forget(self, thread_id: str, /, *, caller: Caller) -> None:
+        del caller
+        engine = await self._ready()
+        await engine.checkpointer.adelete_thread(thread_id)
+
+    async def _ready(self) -> Engine:
+        await self._prepared.wait()
+        if self._engine is None:
+            detail = f"the agent runtime could not be loaded ({self._failure}); see the log of the start"
+            raise Unavailable("runtime_unavailable", detail) from self._failure
+        return self._engine
+
+    async def _build_engine(self, services: RuntimeServices) -> Engine:
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._builder, loading.load)
+        checkpointer = await services.graph_storage.checkpointer()
+        # Savers make their tables on first use, and `adelete_thread` does not count as one: do it now, and hear now
+        # of a storage that cannot be read.
+        await checkpointer.aget_tuple({"configurable": {"thread_id": "pizzabot:prepare", "checkpoint_ns": ""}})
+        from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
+
+        reader = await loop.run_in_executor(self._builder, _warm_up, checkpointer)
+        graphs = GraphShelf(
+            partial(build_graph, checkpointer=checkpointer), builder=self._builder, kept=self._settings.graphs_kept
+        )
+        return Engine(graphs=graphs, checkpointer=checkpointer, reader=reader)
+
+
+def _warm_up(checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+    """Build the reader's graph and hold one turn in memory, so that a person's first turn finds warm code."""
+    from pizzabot_builtin_plugins.deepagents_runtime.warming import build_reader, hold_a_turn
+
+    with loading.quick_switching(), loading.no_collections():
+        reader = build_reader(checkpointer)
+        asyncio.run(hold_a_turn())
+    return reader

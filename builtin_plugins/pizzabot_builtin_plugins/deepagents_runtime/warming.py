@@ -1,0 +1,36 @@
+# ruff: noqa: TID253 - imported behind `runtime.prepare`, when LangGraph is there
+"""A model that says one word: for the graph that only reads state, and for the turn that warms the code."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from langchain_core.language_models.fake_chat_models import FakeListChatModel
+from langchain_core.messages import HumanMessage
+from langgraph.checkpoint.memory import InMemorySaver
+
+from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_agent
+from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
+from pizzabot_builtin_plugins.deepagents_runtime.streaming import open_stream
+from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import thread_config
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+
+    from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
+
+
+def build_reader(checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+    """A graph with every channel and node that a thread's checkpoints may name. Its model is never called."""
+    return build_agent(FakeListChatModel(responses=["ready"]), checkpointer)
+
+
+async def hold_a_turn() -> None:
+    """One text turn through graph, stream and normaliser, kept nowhere."""
+    graph = build_reader(InMemorySaver())
+    said = {"messages": [HumanMessage("ready?", id="warm-up")]}
+    stream, tasks = await open_stream(graph, said, thread_config("warm-up"))
+    normaliser = Normaliser(tasks.by_call)
+    async for event in stream:
+        list(normaliser.feed(event))
+    normaliser.close()

@@ -1,0 +1,127 @@
+"""The prompt of `pizzabot chat`: a line is said, one that begins with / is a command. Ctrl-C twice or Ctrl-D leaves."""
+
+from __future__ import annotations
+
+import sys
+from enum import Enum, auto
+
+from pizzabot.cli.chat_memory import THREAD_ID
+from pizzabot.cli.chat_session import Session
+from pizzabot.client import ClientError, RunFailed, RunOutcome
+
+PROMPT = "> "
+HELP = (
+    "/new            begin a new conversation",
+    "/thread [ID]    show this conversation's id, or go to another one",
+    "/stop           stop what runs on this conversation, whoever started it",
+    "/status         show the server's version, model and state",
+    "/help           show this",
+    "/quit           leave (Ctrl-D; Ctrl-C stops an answer, twice at the prompt leaves)",
+    "//text          say a text that begins with a slash",
+)
+
+
+class _Next(Enum):
+    GO_ON = auto()
+    LEAVE = auto()
+
+
+def converse(session: Session) -> int:
+    """Ask and answer until the person leaves; 0, or 130 when it was with Ctrl-C."""
+    _enable_editing()
+    session.screen.notice(f"thread {session.thread_id} · /help")
+    pressed = False
+    while True:
+        try:
+            line = _read(session)
+            pressed = False
+            if _handle(session, line) is _Next.LEAVE:
+                return 0
+        except EOFError:
+            session.screen.notice("")
+            return 0
+        except KeyboardInterrupt:
+            if pressed:
+                session.screen.notice("")
+                return 130
+            pressed = True
+            session.screen.notice("Ctrl-C again, /quit or Ctrl-D leaves")
+        except ClientError as error:
+            session.screen.notice(f"{error.detail} ({error.code})")
+
+
+def _enable_editing() -> None:
+    try:
+        import readline
+    except ImportError:  # a Python without it: the terminal's own line editing is left
+        return
+    readline.set_auto_history(True)
+
+
+def _read(session: Session) -> str:
+    if session.screen.on_terminal:
+        return input(PROMPT)
+    # The answers go elsewhere, and the prompt must not be among them.
+    print(PROMPT, end="", file=sys.stderr, flush=True)
+    return input()
+
+
+def _handle(session: Session, line: str) -> _Next:
+    text = line.strip()
+    if not text:
+        return _Next.GO_ON
+    if text.startswith("/") and not text.startswith("//"):
+        return _command(session, text)
+    _say(session, text.removeprefix("/") if text.startswith("//") else text)
+    return _Next.GO_ON
+
+
+def _say(session: Session, text: str) -> None:
+    end = session.ask(text)
+    if isinstance(end, RunFailed):
+        session.screen.notice(f"run failed: {end.code}: {end.detail}")
+    elif end.outcome is not RunOutcome.COMPLETED:
+        session.screen.notice(f"[{end.outcome.value}]")
+
+
+def _command(session: Session, text: str) -> _Next:
+    word, _, argument = text.partition(" ")
+    argument = argument.strip()
+    if word in ("/quit", "/exit", "/q"):
+        return _Next.LEAVE
+    if word == "/new":
+        session.new_thread()
+        session.screen.notice(f"thread {session.thread_id}")
+    elif word == "/thread":
+        _thread(session, argument)
+    elif word == "/stop":
+        session.stop()
+        session.screen.notice("stopped")
+    elif word == "/status":
+        _status(session)
+    elif word == "/help":
+        for line in HELP:
+            session.screen.notice(line)
+    else:
+        session.screen.notice(f"no command {word}; /help lists them, //… says a text that begins with a slash")
+    return _Next.GO_ON
+
+
+def _thread(session: Session, argument: str) -> None:
+    if argument and not THREAD_ID.fullmatch(argument):
+        session.screen.notice("a thread id has 1 to 255 of the characters A-Z a-z 0-9 . _ ~ : @ -")
+        return
+    session.thread_id = argument or session.thread_id
+    session.screen.notice(f"thread {session.thread_id}")
+
+
+def _status(session: Session) -> None:
+    status = session.status()
+    runtime, runs = status.get("runtime"), status.get("runs")
+    facts = {
+        "version": status.get("version"),
+        "model": status.get("model") or "none",
+        "runtime": runtime.get("state") if isinstance(runtime, dict) else None,
+        "active runs": runs.get("active") if isinstance(runs, dict) else None,
+    }
+    session.screen.notice(" · ".join(f"{name} {value}" for name, value in facts.items() if value is not None))

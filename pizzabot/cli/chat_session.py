@@ -1,0 +1,151 @@
+"""A session with a server: a loop in a thread of its own, one client, the thread that is talked on.
+
+The main thread waits and gets Ctrl-C: while an answer comes it stops the run, at the prompt it is the prompt's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Mapping
+from contextlib import aclosing, suppress
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pizzabot.cli.chat_memory import LastThreads
+from pizzabot.cli.chat_screen import Screen
+from pizzabot.client import Client, ClientError, EventReader, RefusedError, RunEnded, RunFailed, uuid7
+
+T = TypeVar("T")
+
+STOP_SECONDS = 10.0
+"""How long a stopped run may take to end before the client leaves without it."""
+
+WAYS = (
+    'a small model on this machine: pip install "pizzabot-host[local]" && pizzabot serve --model local:smollm2-135m',
+    'a model of Ollama: pip install "pizzabot-host[ollama]" && pizzabot serve --model ollama:NAME',
+    'an OpenAI-compatible service: pip install "pizzabot-host[openai]" && pizzabot serve --model openai:NAME',
+)
+"""Said where the server, an older or another one, does not say it itself."""
+
+
+class Session:
+    """A context manager. Every method is called from the main thread and returns when it is done."""
+
+    def __init__(self, *, url: str, token: str | None, model: str | None, as_json: bool) -> None:
+        self.screen = Screen(as_json=as_json)
+        self.thread_id = ""
+        self.stopped = False
+        self._model = model
+        self._client = Client(url, token)
+        self._memory = LastThreads()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="pizzabot chat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._do(self._client.__aenter__())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(TimeoutError):
+            self._do(self._close(), timeout=2.0)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(2.0)
+        if not self._thread.is_alive():
+            self._loop.close()
+
+    async def _close(self) -> None:
+        """End what an interrupted call left behind: it would complain on stderr when the loop goes."""
+        await self._client.__aexit__(None, None, None)
+        await self._loop.shutdown_asyncgens()
+        while left := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    def connect(self) -> None:
+        """Raises `UnreachableError` or `IncompatibleError`."""
+        self._do(self._client.check_identity())
+
+    def status(self) -> Mapping[str, Any]:
+        return self._do(self._client.status())
+
+    def ways_to_a_model(self, status: Mapping[str, Any]) -> list[str]:
+        told = status.get("waysToGetAModel")
+        ways = [f"{way.get('title')}: {way.get('command')}" for way in told or () if isinstance(way, Mapping)]
+        return [f"({number}) {way}" for number, way in enumerate(ways or WAYS, start=1)]
+
+    def choose_thread(self, thread_id: str | None, *, go_on: bool) -> None:
+        """A named thread, the one that was used last here if it still exists, or a new one."""
+        remembered = self._memory.get(self._client.url) if go_on and thread_id is None else None
+        if remembered is not None and not self._exists(remembered):
+            remembered = None
+        self.thread_id = thread_id or remembered or uuid7()
+
+    def new_thread(self) -> None:
+        self.thread_id = uuid7()
+
+    def _exists(self, thread_id: str) -> bool:
+        try:
+            self._do(self._client.state(thread_id))
+        except RefusedError as error:
+            if error.code == "no_such_thread" or error.status == 404:
+                return False
+            raise
+        return True
+
+    def ask(self, text: str) -> RunEnded | RunFailed:
+        """Say `text`, show what comes, return how it ended. Ctrl-C stops the run; a second one leaves at once."""
+        self.stopped = False
+        run_id = uuid7()
+        answering = asyncio.run_coroutine_threadsafe(self._answer(text, run_id), self._loop)
+        try:
+            return answering.result()
+        except KeyboardInterrupt:
+            self.stopped = True
+        stopping = asyncio.run_coroutine_threadsafe(self._client.stop(self.thread_id, run_id), self._loop)
+        try:
+            with suppress(ClientError):
+                stopping.result(STOP_SECONDS)
+            return answering.result(STOP_SECONDS)
+        except TimeoutError:
+            raise KeyboardInterrupt from None
+        finally:
+            answering.cancel()
+            self.screen.end()
+
+    def stop(self) -> None:
+        """Stop whatever runs on the thread, whoever started it."""
+        self._do(self._client.stop(self.thread_id))
+
+    async def _answer(self, text: str, run_id: str) -> RunEnded | RunFailed:
+        run = await self._client.start(self.thread_id, text, model=self._model, run_id=run_id)
+        if self.stopped:
+            # Ctrl-C came before the server knew the run, so that the first request to stop found nothing.
+            await self._client.stop(run.thread_id, run.run_id)
+        self._remember()
+        self.screen.begin(run.thread_id, run.run_id)
+        reader = EventReader(run.run_id)
+        end: RunEnded | RunFailed | None = None
+        async with aclosing(self._client.frames_of(run)) as frames:
+            async for frame in frames:
+                self.screen.frame(frame)
+                for event in reader.read(frame):
+                    self.screen.event(event)
+                    if isinstance(event, RunEnded | RunFailed):
+                        end = event
+        self.screen.end()
+        if end is None:
+            raise ClientError("bad_answer", "the run ended without saying how")
+        return end
+
+    def _remember(self) -> None:
+        problem = self._memory.put(self._client.url, self.thread_id)
+        if problem is not None:
+            self.screen.notice(f"the thread cannot be remembered: {problem}")
+
+    def _do(self, work: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)

@@ -1,0 +1,136 @@
+"""The sections of `pizzabot.toml` that the host reads; the free tables below them belong to the plugins they name."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MAX_NAMES = 100
+"""Of any list of names: plugins, transports, fallback models."""
+
+
+class LogLevel(StrEnum):
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _lowered(value: object) -> object:
+    return value.strip().lower() if isinstance(value, str) else value
+
+
+def _listed(value: object) -> object:
+    """`http, lines` in an environment variable is a list of two."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Name = Annotated[str, Field(min_length=1, max_length=255)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), Field(max_length=MAX_NAMES)]
+
+
+class Section(BaseModel):
+    """A table with nothing but its own keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KindSection(BaseModel):
+    """A table of a kind: its own keys, and below it one free table for each use."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    @property
+    def tables(self) -> dict[str, dict[str, Any]]:
+        return {name: dict(table) for name, table in (self.__pydantic_extra__ or {}).items()}
+
+
+class PluginsSection(Section):
+    """`discover` is what `--no-plugins` and `PIZZABOT_NO_PLUGINS=1` switch off."""
+
+    disable: Names = ()
+    only: Names | None = None
+    strict: bool = False
+    discover: bool = True
+
+
+class StorageSection(KindSection):
+    use: Name = "sqlite"
+
+
+class RuntimeSection(KindSection):
+    use: Name = "deepagents"
+
+
+class ModelsSection(KindSection):
+    """`default` and `fallback` are model ids, `<use>:<model>`."""
+
+    default: Name | None = None
+    fallback: Names = ()
+
+    @property
+    def uses(self) -> dict[str, str]:
+        """The offer that each `[models.<use>]` section means: its `use`, else its own name."""
+        return {name: str(table.get("use", name)) for name, table in self.tables.items()}
+
+
+class TransportsSection(KindSection):
+    use: Names = ("http",)
+
+
+class SecretsSection(KindSection):
+    use: Names = ("environment", "keyring", "file")
+
+
+class SkillsSection(KindSection):
+    """`use` orders skill sources; those it does not name come after, by name."""
+
+    use: Names = ()
+
+
+class LoggingSection(Section):
+    level: Annotated[LogLevel, BeforeValidator(_lowered)] = LogLevel.INFO
+
+
+class Document(BaseSettings):
+    """The whole file. Its sources are given by `pizzabot.settings.load`, not by pydantic-settings' own."""
+
+    model_config = SettingsConfigDict(extra="forbid", frozen=True, case_sensitive=True)
+
+    data_root: Path | None = None
+    plugins: PluginsSection = PluginsSection()
+    storage: StorageSection = StorageSection()
+    runtime: RuntimeSection = RuntimeSection()
+    models: ModelsSection = ModelsSection()
+    transports: TransportsSection = TransportsSection()
+    secrets: SecretsSection = SecretsSection()
+    skills: SkillsSection = SkillsSection()
+    logging: LoggingSection = LoggingSection()
+    # Kinds of which all offers act: nothing to choose, one table for each offer that has settings.
+    commands: KindSection = KindSection()
+    http_routes: KindSection = KindSection()
+    materializers: KindSection = KindSection()
+    mcp_servers: KindSection = KindSection()
+    observers: KindSection = KindSection()
+
+    @field_validator("data_root")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        if value is not None and not value.is_absolute():
+            raise ValueError("it has to be an absolute path by now")
+        return value
+
+
+SECTION_OF_KIND = {
+    "storage_backends": "storage",
+    "agent_runtimes": "runtime",
+    "model_providers": "models",
+    "secret_stores": "secrets",
+    "skill_sources": "skills",
+    **{kind: kind for kind in ("commands", "http_routes", "materializers", "mcp_servers", "observers", "transports")},
+}
+"""Which table holds the settings of a kind of plugin."""
