@@ -1,0 +1,60 @@
+"""The rows that memory holds, and copies of what comes in: a caller who changes its dict later changes nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+
+from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs.storage_backends import Multitask, Run, StoredEvent, Thread
+
+
+@dataclass(kw_only=True, slots=True)
+class RunRow:
+    """A run with what only storage knows: its place in the queue, and where it begins in the log."""
+
+    run: Run
+    fingerprint: str
+    multitask: Multitask
+    began: int = 0
+    first_seq: int | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class ThreadRow:
+    """A thread, its log, its runs, which of them is active, and the pending ones, front first."""
+
+    thread: Thread
+    events: list[StoredEvent] = field(default_factory=list)
+    runs: list[str] = field(default_factory=list)
+    active: str | None = None
+    queue: list[str] = field(default_factory=list)
+    beginnings: int = 0
+
+
+def may_touch(owner: str, caller: Caller) -> bool:
+    return caller.system or owner == caller.owner
+
+
+def check_limit(limit: int) -> None:
+    if limit < 0:
+        raise InvalidRequest("invalid_limit", f"limit is {limit}: it must be 0 or more")
+
+
+def copied(value: Any) -> Any:
+    """Through JSON, as every other backend does it. Raises `InvalidRequest` `not_json`."""
+    try:
+        return orjson.loads(orjson.dumps(dict(value) if isinstance(value, Mapping) else value))
+    except TypeError as error:
+        raise InvalidRequest("not_json", f"a value that is to be stored is not JSON: {error}") from error
+
+
+def thread_copy(thread: Thread) -> Thread:
+    return replace(thread, metadata=copied(thread.metadata))
+
+
+def run_copy(run: Run) -> Run:
+    return replace(run, input=copied(run.input), options=copied(run.options))

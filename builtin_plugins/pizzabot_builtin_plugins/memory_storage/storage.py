@@ -1,0 +1,160 @@
+"""`MemoryStorage`: the contract's `Storage` without a disk. `tables` has the rules, here they are awaited."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from pizzabot_builtin_plugins.memory_storage.tables import Tables
+from pizzabot_hookspecs import Caller, Unavailable
+from pizzabot_hookspecs.storage_backends import (
+    Admission,
+    CancelReason,
+    LogBounds,
+    NewEvent,
+    NewRun,
+    Run,
+    RunStatus,
+    StoredEvent,
+    Thread,
+)
+from pizzabot_hookspecs.wire import JsonValue
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.store.base import BaseStore
+
+
+class MemoryStorage:
+    """Open with `async with`; what was stored is gone at the end. `Unavailable` `storage_closed` when not open."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._open: Tables | None = None
+        self._checkpointer: BaseCheckpointSaver[Any] | None = None
+        self._store: BaseStore | None = None
+
+    async def __aenter__(self) -> Self:
+        self._open = Tables()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open = self._checkpointer = self._store = None
+
+    @property
+    def _tables(self) -> Tables:
+        if self._open is None:
+            raise Unavailable("storage_closed", "the storage in memory is not open")
+        return self._open
+
+    async def create_thread(
+        self,
+        thread_id: str,
+        /,
+        *,
+        caller: Caller,
+        title: str = "New conversation",
+        source: str = "user",
+        metadata: Mapping[str, JsonValue] | None = None,
+    ) -> Thread:
+        return self._tables.create_thread(
+            thread_id, caller=caller, now=self._clock(), title=title, source=source, metadata=metadata
+        )
+
+    async def thread(self, thread_id: str, /, *, caller: Caller) -> Thread | None:
+        return self._tables.thread(thread_id, caller=caller)
+
+    async def threads(self, *, caller: Caller, limit: int = 200) -> Sequence[Thread]:
+        return self._tables.threads(caller=caller, limit=limit)
+
+    async def pin_model(self, thread_id: str, model_id: str | None, /, *, caller: Caller) -> None:
+        self._tables.pin_model(thread_id, model_id, caller=caller)
+
+    async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
+        return self._tables.delete_thread(thread_id, caller=caller)
+
+    async def admit_run(self, new: NewRun, /, *, caller: Caller) -> Admission:
+        return self._tables.admit_run(new, caller=caller, now=self._clock())
+
+    async def claim_run(self, run_id: str, /, *, server_id: str, takeover: bool = False, caller: Caller) -> Run | None:
+        return self._tables.claim_run(run_id, server_id=server_id, takeover=takeover, caller=caller, now=self._clock())
+
+    async def append_events(self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
+        return self._tables.append(run_id, epoch, events, caller=caller)
+
+    async def finish_run(
+        self,
+        run_id: str,
+        epoch: int,
+        events: Sequence[NewEvent],
+        /,
+        *,
+        status: RunStatus,
+        error_code: str | None = None,
+        error: str | None = None,
+        caller: Caller,
+    ) -> int:
+        return self._tables.finish(
+            run_id,
+            epoch,
+            events,
+            status=status,
+            error_code=error_code,
+            error=error,
+            caller=caller,
+            now=self._clock(),
+        )
+
+    async def request_cancel(self, run_id: str, /, *, reason: CancelReason, caller: Caller) -> Run | None:
+        return self._tables.request_cancel(run_id, reason=reason, caller=caller, now=self._clock())
+
+    async def run(self, run_id: str, /, *, caller: Caller) -> Run | None:
+        return self._tables.run(run_id, caller=caller)
+
+    async def active_run(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        return self._tables.active_run(thread_id, caller=caller)
+
+    async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        return self._tables.next_pending(thread_id, caller=caller)
+
+    async def unfinished_runs(self, *, caller: Caller) -> Sequence[Run]:
+        return self._tables.unfinished_runs(caller=caller)
+
+    async def events(self, thread_id: str, /, *, after: int, limit: int, caller: Caller) -> Sequence[StoredEvent]:
+        return self._tables.events(thread_id, after=after, limit=limit, caller=caller)
+
+    async def log_bounds(self, thread_id: str, /, *, caller: Caller) -> LogBounds:
+        return self._tables.log_bounds(thread_id, caller=caller)
+
+    async def setting(self, key: str, /, *, caller: Caller) -> JsonValue:
+        return self._tables.setting(key, caller=caller)
+
+    async def put_setting(self, key: str, value: JsonValue, /, *, caller: Caller) -> None:
+        self._tables.put_setting(key, value, caller=caller)
+
+    async def checkpointer(self) -> BaseCheckpointSaver[Any]:
+        """LangGraph's `InMemorySaver` with the strict serializer; imported in a thread on first call."""
+        self._tables  # noqa: B018 - raises when closed
+        await asyncio.to_thread(importlib.import_module, "langgraph.checkpoint.memory")
+        from langgraph.checkpoint.memory import InMemorySaver
+        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+        if self._checkpointer is None:
+            self._checkpointer = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
+        return self._checkpointer
+
+    async def store(self) -> BaseStore:
+        """LangGraph's `InMemoryStore`; imported in a thread on first call."""
+        self._tables  # noqa: B018 - raises when closed
+        await asyncio.to_thread(importlib.import_module, "langgraph.store.memory")
+        from langgraph.store.memory import InMemoryStore
+
+        if self._store is None:
+            self._store = InMemoryStore()
+        return self._store

@@ -1,0 +1,90 @@
+"""Rows to the dataclasses of the contract, and whose rows a caller may touch."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pizzabot_builtin_plugins.sqlite_storage.values import from_json, from_text_namespace, from_text_time
+from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus, StoredEvent, Thread
+
+T = TypeVar("T")
+
+Row = tuple[Any, ...]
+Connection = sqlite3.Connection
+
+THREAD_COLUMNS = "thread_id, owner, title, source, created_at, last_activity_at, next_seq, model_id, metadata"
+RUN_COLUMNS = (
+    "run_id, thread_id, owner, status, input, options, created_at, epoch, attempt, server_id, started_at, ended_at, "
+    "cancel_requested_at, cancel_reason, idempotency_key, message_id, error_code, error"
+)
+EVENT_COLUMNS = "seq, run_id, method, payload, at, namespace, node, name"
+
+MINE = "(? OR owner = ?)"
+"""The filter of every query on rows that belong to someone; its two parameters are `mine(caller)`."""
+
+
+def mine(caller: Caller) -> tuple[bool, str]:
+    return caller.system, caller.owner
+
+
+def check_limit(limit: int) -> None:
+    if limit < 0:
+        raise InvalidRequest("invalid_limit", f"limit is {limit}: it must be 0 or more")
+
+
+def thread_from(row: Row) -> Thread:
+    return Thread(
+        thread_id=row[0],
+        owner=row[1],
+        title=row[2],
+        source=row[3],
+        created_at=from_text_time(row[4]),
+        last_activity_at=from_text_time(row[5]),
+        next_seq=row[6],
+        model_id=row[7],
+        metadata=from_json(row[8]),
+    )
+
+
+def run_from(row: Row) -> Run:
+    return Run(
+        run_id=row[0],
+        thread_id=row[1],
+        owner=row[2],
+        status=RunStatus(row[3]),
+        input=from_json(row[4]),
+        options=from_json(row[5]),
+        created_at=from_text_time(row[6]),
+        epoch=row[7],
+        attempt=row[8],
+        server_id=row[9],
+        started_at=_optional(from_text_time, row[10]),
+        ended_at=_optional(from_text_time, row[11]),
+        cancel_requested_at=_optional(from_text_time, row[12]),
+        cancel_reason=_optional(CancelReason, row[13]),
+        idempotency_key=row[14],
+        message_id=row[15],
+        error_code=row[16],
+        error=row[17],
+    )
+
+
+def event_from(row: Row, thread_id: str) -> StoredEvent:
+    return StoredEvent(
+        seq=row[0],
+        thread_id=thread_id,
+        run_id=row[1],
+        method=row[2],
+        data=row[3],
+        timestamp=row[4],
+        namespace=from_text_namespace(row[5]),
+        node=row[6],
+        name=row[7],
+    )
+
+
+def _optional(convert: Callable[[str], T], text: str | None) -> T | None:
+    return None if text is None else convert(text)

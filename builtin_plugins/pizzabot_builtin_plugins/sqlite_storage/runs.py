@@ -1,0 +1,105 @@
+"""The life of a run after its admission: claim, cancel, end, and the questions about it."""
+
+# ruff: noqa: S608 - what is put together are constants of this package; values are always parameters.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pizzabot_builtin_plugins.sqlite_storage.rows import MINE, RUN_COLUMNS, Connection, mine, run_from
+from pizzabot_builtin_plugins.sqlite_storage.values import to_text_time
+from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus
+
+_ONE = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = ? AND {MINE}"
+_ACTIVE = f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status IN ('running', 'cancelling') AND {MINE}"
+_FRONT = (
+    f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE} ORDER BY position LIMIT 1"
+)
+_UNFINISHED = (
+    f"SELECT {RUN_COLUMNS} FROM runs WHERE status IN ('pending', 'running', 'cancelling') AND {MINE} "
+    "ORDER BY created_at, rowid"
+)
+# In a thread one run begins at a time, so that a count orders the beginnings whatever the clock does.
+_CLAIM = (
+    "UPDATE runs SET status = 'running', epoch = epoch + 1, attempt = attempt + 1, server_id = ?, started_at = ?, "
+    "began = (SELECT coalesce(max(began), 0) + 1 FROM runs WHERE thread_id = ?) WHERE run_id = ?"
+)
+_TAKE_OVER = "UPDATE runs SET epoch = epoch + 1, attempt = attempt + 1, server_id = ? WHERE run_id = ?"
+_REQUEST_CANCEL = (
+    "UPDATE runs SET status = ?, cancel_reason = coalesce(cancel_reason, ?), "
+    "cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE run_id = ?"
+)
+_END = "UPDATE runs SET status = ?, ended_at = ?, error_code = ?, error = ? WHERE run_id = ?"
+
+
+def claim_run(
+    connection: Connection, run_id: str, *, server_id: str, takeover: bool, caller: Caller, now: float
+) -> Run | None:
+    found = run(connection, run_id, caller=caller)
+    if found is None:
+        return None
+    if takeover:
+        if not found.status.active:
+            return None
+        connection.execute(_TAKE_OVER, (server_id, run_id))
+    else:
+        if found.status is not RunStatus.PENDING or _is_held(connection, found.thread_id):
+            return None
+        connection.execute(_CLAIM, (server_id, to_text_time(now), found.thread_id, run_id))
+    return run(connection, run_id, caller=caller)
+
+
+def request_cancel(
+    connection: Connection, run_id: str, *, reason: CancelReason, caller: Caller, now: float
+) -> Run | None:
+    found = run(connection, run_id, caller=caller)
+    if found is None or found.status.final:
+        return None
+    status = RunStatus.PENDING if found.status is RunStatus.PENDING else RunStatus.CANCELLING
+    connection.execute(_REQUEST_CANCEL, (status.value, reason.value, to_text_time(now), run_id))
+    return run(connection, run_id, caller=caller)
+
+
+def check_final(status: RunStatus) -> None:
+    if not status.final:
+        raise InvalidRequest("invalid_status", f"a run cannot end as {status.value!r}: choose a final status")
+
+
+def end_run(
+    connection: Connection, run_id: str, *, status: RunStatus, error_code: str | None, error: str | None, now: float
+) -> None:
+    """Set the final status. Whether the epoch still holds was checked in the same transaction (`events.append`)."""
+    at = to_text_time(now)
+    connection.execute(_END, (status.value, at, error_code, error, run_id))
+    connection.execute(
+        "UPDATE threads SET last_activity_at = max(last_activity_at, ?) "
+        "WHERE thread_id = (SELECT thread_id FROM runs WHERE run_id = ?)",
+        (at, run_id),
+    )
+
+
+def run(connection: Connection, run_id: str, *, caller: Caller) -> Run | None:
+    return _first(connection, _ONE, run_id, caller)
+
+
+def active_run(connection: Connection, thread_id: str, *, caller: Caller) -> Run | None:
+    return _first(connection, _ACTIVE, thread_id, caller)
+
+
+def next_pending(connection: Connection, thread_id: str, *, caller: Caller) -> Run | None:
+    return _first(connection, _FRONT, thread_id, caller)
+
+
+def unfinished_runs(connection: Connection, *, caller: Caller) -> Sequence[Run]:
+    return [run_from(row) for row in connection.execute(_UNFINISHED, mine(caller)).fetchall()]
+
+
+def _first(connection: Connection, query: str, key: str, caller: Caller) -> Run | None:
+    row = connection.execute(query, (key, *mine(caller))).fetchone()
+    return run_from(row) if row else None
+
+
+def _is_held(connection: Connection, thread_id: str) -> bool:
+    query = "SELECT 1 FROM runs WHERE thread_id = ? AND status IN ('running', 'cancelling')"
+    return connection.execute(query, (thread_id,)).fetchone() is not None

@@ -1,0 +1,108 @@
+"""The tables of `app.sqlite`, as numbered migrations. A released migration is never edited, only followed by another.
+
+Times are ISO-8601 UTC text with microseconds, except `run_events.at`, a frame's milliseconds. `runs.position` orders a
+thread's queue; `runs.began` counts the thread's runs in the order in which they were first claimed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Migration:
+    """One step of one component's schema: statements that run in one transaction with the row that records them."""
+
+    component: str
+    version: int
+    statements: tuple[str, ...]
+
+
+_THREADS = """
+CREATE TABLE threads (
+  thread_id TEXT PRIMARY KEY NOT NULL,
+  owner TEXT NOT NULL,
+  title TEXT NOT NULL,
+  source TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  last_activity_at TEXT NOT NULL,
+  next_seq INTEGER NOT NULL DEFAULT 1,
+  model_id TEXT,
+  metadata TEXT NOT NULL DEFAULT '{}'
+)
+"""
+
+_RUNS = """
+CREATE TABLE runs (
+  run_id TEXT PRIMARY KEY NOT NULL,
+  thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  owner TEXT NOT NULL,
+  status TEXT NOT NULL,
+  input TEXT NOT NULL,
+  options TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  epoch INTEGER NOT NULL DEFAULT 0,
+  attempt INTEGER NOT NULL DEFAULT 0,
+  server_id TEXT,
+  started_at TEXT,
+  ended_at TEXT,
+  cancel_requested_at TEXT,
+  cancel_reason TEXT,
+  idempotency_key TEXT,
+  message_id TEXT,
+  error_code TEXT,
+  error TEXT,
+  fingerprint TEXT NOT NULL,
+  position INTEGER NOT NULL,
+  replacement INTEGER NOT NULL,
+  began INTEGER,
+  first_seq INTEGER
+)
+"""
+
+_RUN_EVENTS = """
+CREATE TABLE run_events (
+  thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  seq INTEGER NOT NULL,
+  run_id TEXT,
+  epoch INTEGER NOT NULL,
+  method TEXT NOT NULL,
+  namespace TEXT,
+  payload BLOB NOT NULL,
+  at INTEGER NOT NULL,
+  node TEXT,
+  name TEXT,
+  PRIMARY KEY (thread_id, seq)
+)
+"""
+
+_SETTINGS = """
+CREATE TABLE settings (
+  owner TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  updated_at TEXT NOT NULL,
+  PRIMARY KEY (owner, key)
+)
+"""
+
+MIGRATIONS: tuple[Migration, ...] = (
+    Migration(
+        component="app",
+        version=1,
+        statements=(
+            _THREADS,
+            "CREATE INDEX threads_by_activity ON threads (owner, last_activity_at)",
+            _RUNS,
+            # durable-runs: at most one row per thread is active, whatever the code above believes.
+            "CREATE UNIQUE INDEX runs_active ON runs (thread_id) WHERE status IN ('running', 'cancelling')",
+            "CREATE INDEX runs_queue ON runs (thread_id, position) WHERE status = 'pending'",
+            "CREATE INDEX runs_unfinished ON runs (created_at) WHERE status IN ('pending', 'running', 'cancelling')",
+            "CREATE UNIQUE INDEX runs_by_key ON runs (owner, idempotency_key) WHERE idempotency_key IS NOT NULL",
+            "CREATE UNIQUE INDEX runs_by_message ON runs (thread_id, message_id) WHERE message_id IS NOT NULL",
+            "CREATE INDEX runs_by_beginning ON runs (thread_id, began, first_seq)",
+            _RUN_EVENTS,
+            _SETTINGS,
+        ),
+    ),
+)
