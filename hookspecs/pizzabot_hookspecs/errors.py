@@ -59,7 +59,7 @@ class Unavailable(PizzabotError):
 
 
 class RunErrorCode(StrEnum):
-    """Why a run failed, as the root `failed` frame says it in `code` (spec/05 §9). The set is open: providers may add."""
+    """Why a run failed, as the root `failed` frame says it in `code` (spec/05 §9). Providers may add to the set."""
 
     AUTH_EXPIRED = "AUTH_EXPIRED"
     TIMEOUT = "TIMEOUT"

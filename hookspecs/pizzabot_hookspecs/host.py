@@ -26,7 +26,7 @@ class Health(StrEnum):
 
 
 class ClientView(StrEnum):
-    """How namespaces are shown: stored in the JS form; the Python SDK reads the root's own frames at `[]` (wire.md §0)."""
+    """How namespaces are shown: stored in the JS form; the Python SDK reads the root's frames at `[]` (wire.md §0)."""
 
     JS = "js"
     PYTHON = "python"
@@ -88,7 +88,9 @@ class Threads(Protocol):
         if_exists: str = "raise",
         caller: Caller,
     ) -> Thread:
-        """A new thread; the id is minted where there is none. `if_exists` is `raise` (`Conflict` `thread_exists`) or `do_nothing`.
+        """A new thread; the id is minted where there is none.
+
+        `if_exists` is `raise` (`Conflict` `thread_exists`) or `do_nothing`.
 
         Raises `InvalidRequest` `invalid_id` for an id that is not `[A-Za-z0-9._~:@-]{1,255}` or is reserved.
         """
@@ -103,7 +105,10 @@ class Threads(Protocol):
         ...
 
     async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState:
-        """`next` is empty when no run is live and nothing is pending (wire.md §8.2). Raises `NotFound` `no_such_thread`."""
+        """`next` is empty when no run is live and nothing is pending (wire.md §8.2).
+
+        Raises `NotFound` `no_such_thread`.
+        """
         ...
 
     async def delete(self, thread_id: str, /, *, caller: Caller) -> bool:
@@ -130,7 +135,7 @@ class Runs(Protocol):
     async def observe(
         self,
         thread_id: str,
-        filter: EventFilter,
+        filter: EventFilter,  # noqa: A002 - the wire's word
         /,
         *,
         since: int | None = None,
@@ -174,5 +179,5 @@ class Host(Protocol):
         ...
 
     async def http_routes(self) -> Sequence[HttpRoutes]:
-        """What plugins add to the HTTP transport, in the order of their names; broken ones are left out and reported."""
+        """What plugins add to the HTTP transport, in the order of their names; broken ones are reported."""
         ...

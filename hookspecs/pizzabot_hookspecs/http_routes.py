@@ -1,4 +1,4 @@
-"""Kind `http_routes`: further paths on the HTTP transport. All of them act; each is an ASGI application under a prefix."""
+"""Kind `http_routes`: further paths on the HTTP transport. All act; each is an ASGI application under a prefix."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ class HttpRoutes(Protocol):
 
 @hookspec
 def pizzabot_http_routes() -> list[Offer[HttpRoutes]]:  # type: ignore[empty-body]
-    """Called once, when plugins are loaded. Return the applications to mount; a clash of prefixes is reported by name."""
+    """Called once, when plugins are loaded. Return the applications to mount; a clash of prefixes is reported."""

@@ -1,4 +1,4 @@
-"""Kind `materializers`: turn local sources into a bundle of skills and MCP servers. Run by the host, switched in atomically."""
+"""Kind `materializers`: turn local sources into a bundle of skills and MCP servers. The host runs and switches them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kind `observers`: plugins that are told. All act; each is called alone, and what it raises is logged, never passed on."""
+"""Kind `observers`: plugins that are told. All act; each is called alone, and what it raises is logged only."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Logger(Protocol):
 
 
 class Secrets(Protocol):
-    """Resolves references to secrets. A value that passes through here is redacted from logs and errors from then on."""
+    """Resolves references to secrets. A value that passes here is redacted from logs and errors from then on."""
 
     def resolve(self, reference: object, /) -> str:
         """The value behind `{"env"|"keyring"|"file": "NAME"}` or `"${NAME}"`.

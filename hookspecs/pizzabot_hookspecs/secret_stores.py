@@ -9,7 +9,7 @@ from pizzabot_hookspecs.offers import Offer, hookspec
 
 class SecretStore(Protocol):
     def get(self, name: str, /) -> str | None:
-        """The value, or None where this store has none. Never an empty string. Raises `Unavailable` when it cannot look."""
+        """The value, or None where this store has none; never an empty string. `Unavailable` when it cannot look."""
         ...
 
 

@@ -23,10 +23,10 @@ class Transport(Protocol):
         ...
 
     async def serve(self) -> None:
-        """Serve until cancelled; then stop accepting, end open streams and return within `context`'s patience of 5 s."""
+        """Serve until cancelled; then stop accepting, end open streams and return within 5 s."""
         ...
 
 
 @hookspec
 def pizzabot_transports() -> list[Offer[Transport]]:  # type: ignore[empty-body]
-    """Called once, when plugins are loaded. Return the transports this plugin has; `[transports] use` lists those that act."""
+    """Called once, when plugins are loaded. Return the transports this plugin has; `[transports] use` lists them."""

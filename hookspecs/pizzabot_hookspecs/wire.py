@@ -15,7 +15,7 @@ PROTOCOL_VERSION = 1
 ASSISTANT_ID = "pizza-bot"
 """The one top-level agent. Every `assistant_id` in a request is accepted; this is the one that answers."""
 
-JsonValue: TypeAlias = "str | int | float | bool | None | list[JsonValue] | dict[str, JsonValue]"
+JsonValue: TypeAlias = "str | int | float | bool | list[JsonValue] | dict[str, JsonValue] | None"
 
 Role: TypeAlias = Literal["user", "assistant", "system", "tool"]
 Namespace: TypeAlias = tuple[str, ...]

@@ -1,1 +1,52 @@
-"""What plugin authors test with. Names are imported on first use, so that the pytest plugin costs nothing."""
+"""What plugin authors test with. Names are imported on first use, so that the pytest plugin costs nothing.
+
+host                     a whole host, without discovery, on a data root of its own
+install_plugin           a module and real metadata in a folder, so that real discovery finds it without pip
+plugin_folder            puts such a folder on the import path, and cleans up
+imported_by              what importing a module brings in
+StorageContract, ModelProviderContract, TransportContract, AgentRuntimeContract     suites to subclass
+ScriptedHost, ScriptedModel, ScriptedRuntime                                        doubles at the border
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pizzabot.testing.hosts import host as host
+    from pizzabot.testing.plugins import imported_by as imported_by
+    from pizzabot.testing.plugins import install_plugin as install_plugin
+    from pizzabot.testing.plugins import plugin_folder as plugin_folder
+    from pizzabot.testing.provider_contract import ModelProviderContract as ModelProviderContract
+    from pizzabot.testing.runtime_contract import AgentRuntimeContract as AgentRuntimeContract
+    from pizzabot.testing.scripted_host import ScriptedHost as ScriptedHost
+    from pizzabot.testing.scripted_model import ScriptedModel as ScriptedModel
+    from pizzabot.testing.scripted_runtime import ScriptedRuntime as ScriptedRuntime
+    from pizzabot.testing.storage_contract import StorageContract as StorageContract
+    from pizzabot.testing.transport_contract import TransportContract as TransportContract
+
+_HOMES = {
+    "host": "hosts",
+    "imported_by": "plugins",
+    "install_plugin": "plugins",
+    "plugin_folder": "plugins",
+    "AgentRuntimeContract": "runtime_contract",
+    "ModelProviderContract": "provider_contract",
+    "ScriptedHost": "scripted_host",
+    "ScriptedModel": "scripted_model",
+    "ScriptedRuntime": "scripted_runtime",
+    "StorageContract": "storage_contract",
+    "TransportContract": "transport_contract",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{home}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,0 +1,85 @@
+"""The application: layers in the order in which a request meets them, around the core routes and the mounts.
+
+Imported by `serve` in a worker thread, after the address was taken: this is where Litestar comes in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from litestar import Litestar, Request, Response  # noqa: TID253 - see above
+from litestar.exceptions import HTTPException  # noqa: TID253
+
+from pizzabot_builtin_plugins.http_server.access_log import RequestLog, unforeseen
+from pizzabot_builtin_plugins.http_server.addresses import Doors
+from pizzabot_builtin_plugins.http_server.asgi import REQUEST_ID, error_body, state
+from pizzabot_builtin_plugins.http_server.bearer import BearerGate
+from pizzabot_builtin_plugins.http_server.bodies import BodyLimit
+from pizzabot_builtin_plugins.http_server.errors import code_of, status_of
+from pizzabot_builtin_plugins.http_server.gates import HostGate, OriginGate
+from pizzabot_builtin_plugins.http_server.mounts import Mounts, Router
+from pizzabot_builtin_plugins.http_server.openapi import schema_routes
+from pizzabot_builtin_plugins.http_server.routes_runs import run_routes
+from pizzabot_builtin_plugins.http_server.routes_system import system_routes
+from pizzabot_builtin_plugins.http_server.routes_threads import thread_routes
+from pizzabot_builtin_plugins.http_server.services import Services, json_answer
+from pizzabot_hookspecs import PizzabotError
+from pizzabot_hookspecs.http_routes import AsgiApp, HttpRoutes
+
+
+def build(services: Services, doors: Doors, routes: Sequence[HttpRoutes]) -> tuple[AsgiApp, Litestar, Mounts]:
+    """The whole application, and the two parts of it whose routes can be enumerated."""
+    core = core_application(services)
+    mounts = Mounts(routes, services.logger)
+    settings, logger = services.settings, services.logger
+    token = settings.token.get_secret_value() if settings.token else None
+    limits = settings.limits
+    app: AsgiApp = Router(core, mounts)  # type: ignore[arg-type]  # Litestar's ASGI types are TypedDicts of its own
+    app = BearerGate(app, token)
+    app = RequestLog(app, logger)
+    app = BodyLimit(
+        app, json_bytes=limits.json_bytes, seconds=limits.body_seconds, is_mounted=mounts.covers, logger=logger
+    )
+    app = OriginGate(app, doors, logger)
+    app = HostGate(app, doors, logger)
+    return app, core, mounts
+
+
+def core_application(services: Services) -> Litestar:
+    handlers = [*system_routes(services), *thread_routes(services), *run_routes(services)]
+    return Litestar(
+        route_handlers=[*handlers, *schema_routes(handlers, str(services.host.identity().get("version", "0")))],
+        openapi_config=None,
+        exception_handlers={
+            PizzabotError: _Refusals(services).refused,
+            HTTPException: _framework_refusal,
+            Exception: _Refusals(services).unforeseen,
+        },
+        logging_config=None,
+        debug=False,
+        request_max_body_size=services.settings.limits.json_bytes,
+    )
+
+
+class _Refusals:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def refused(self, _: Request[Any, Any, Any], error: PizzabotError) -> Response[bytes]:
+        body = error_body(error.code, self._services.redact(error.detail), error.fields)
+        return json_answer(body, status=status_of(error))
+
+    def unforeseen(self, request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+        request_id = str(state(request.scope).get(REQUEST_ID, ""))  # type: ignore[arg-type]
+        facts = {"request_id": request_id, "method": request.method, "path": request.scope["path"]}
+        self._services.logger.error("http.request.failed", exc_info=error, **facts)
+        return json_answer(error_body("internal_error", unforeseen(request_id)), status=500)
+
+
+def _framework_refusal(_: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    """Litestar's own 400, 404, 405, 413: `{error, detail, fields?}` like ours."""
+    extra = error.extra if isinstance(error.extra, list) else []
+    fields = {str(item.get("key")): str(item.get("message")) for item in extra if isinstance(item, dict)}
+    body = error_body(code_of(error.status_code), error.detail, fields)
+    return json_answer(body, status=error.status_code, headers=error.headers or {})
