@@ -146,7 +146,7 @@ class NewEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredEvent:
-    """An event of the log. `seq` is its place, 1..n per thread without gaps; `run_id` is None for a thread's own facts."""
+    """An event of the log. `seq` counts from 1 per thread, without gaps; `run_id` is None for the thread's facts."""
 
     seq: int
     thread_id: str
@@ -214,9 +214,9 @@ class RunStorage(Protocol):
         In this order, inside the transaction: a thread of another owner raises `NotFound` `no_such_thread`. A known
         `run_id`, `idempotency_key` or `message_id` of this thread and owner returns the first run with
         `created=False`, or raises `Conflict` `idempotency_mismatch` when `fingerprint` differs. With an active or
-        pending run, `REJECT` raises `Conflict` `run_active`; `ENQUEUE` goes to the end of the thread's queue; `INTERRUPT` goes to its
-        front, sets the active run to `cancelling` (reason superseded), and marks pending runs that were themselves
-        admitted as replacements as superseded.
+        pending run, `REJECT` raises `Conflict` `run_active`; `ENQUEUE` goes to the end of the thread's queue;
+        `INTERRUPT` goes to its front, sets the active run to `cancelling` (reason superseded), and marks pending runs
+        that were themselves admitted as replacements as superseded.
         """
         ...
 

@@ -142,7 +142,7 @@ def model_of(*replies: Reply) -> tuple[ScriptedModel, ChosenModel]:
     return model, chosen(model)
 
 
-class ModelDown(Exception):  # noqa: N818 - a state of the model, as its provider would raise it
+class ModelDown(Exception):
     """What the scripted model raises in the tests of errors."""
 
 

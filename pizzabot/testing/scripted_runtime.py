@@ -26,7 +26,9 @@ class Gate:
 class ScriptedRuntime:
     """`turns` are those that were started, in order; `stopped` the ids of runs whose `stop` was called."""
 
-    def __init__(self, *, gates: Iterable[str] = (), fail_with: BaseException | None = None, words: int | None = None) -> None:
+    def __init__(
+        self, *, gates: Iterable[str] = (), fail_with: BaseException | None = None, words: int | None = None
+    ) -> None:
         self.gates = {name: Gate() for name in gates}
         self.fail_with = fail_with
         self.words = words

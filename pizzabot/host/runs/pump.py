@@ -19,8 +19,9 @@ from pizzabot.host.runs.requests import messages_of
 from pizzabot.host.runs.terminal import Ending, decide_ending, running
 from pizzabot.host.runs.writer import EventWriter
 from pizzabot.host.text import to_json
-from pizzabot_hookspecs import SYSTEM, Caller, Conflict, Logger, PizzabotError
+from pizzabot_hookspecs import SYSTEM, Caller, Conflict, Logger, PizzabotError, Unavailable
 from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenModel, Turn
+from pizzabot_hookspecs.errors import RunErrorCode
 from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, Storage, StoredEvent
 from pizzabot_hookspecs.wire import Frame
 
@@ -158,6 +159,14 @@ class RunPump:
 
     async def _model(self) -> ChosenModel:
         """The requested model, else the one that was chosen for the thread, else the default (spec/02 §4)."""
+        try:
+            return await self._resolved_model()
+        except PizzabotError as error:
+            if error.code.upper() in RunErrorCode.__members__:
+                raise
+            raise Unavailable(RunErrorCode.MODEL_UNAVAILABLE, error.detail) from error
+
+    async def _resolved_model(self) -> ChosenModel:
         storage = self._services.storage
         wanted = self._run.options.get("model")
         if wanted is not None:

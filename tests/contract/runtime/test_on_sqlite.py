@@ -1,4 +1,4 @@
-# ruff: noqa: TID253 - a test over the library's own saver
+
 """The same turns over a real SQLite file, with the saver that the storage plugins open."""
 
 from __future__ import annotations

@@ -235,7 +235,8 @@ def test_a_missing_model_fails_the_run_and_the_next_one_works(tmp_path):
         async with rig(tmp_path, ScriptedRuntime()) as parts:
             parts.models.fail_with = Unavailable("no_model", "no model is configured")
             run_id = (await start(parts, "t", "hi"))["result"]["run_id"]
-            assert (await settled(parts, run_id)).status is RunStatus.ERROR
+            row = await settled(parts, run_id)
+            assert (row.status, row.error_code) == (RunStatus.ERROR, "MODEL_UNAVAILABLE")
             parts.models.fail_with = None
             run_id = (await start(parts, "t", "again"))["result"]["run_id"]
             assert (await settled(parts, run_id)).status is RunStatus.SUCCESS
