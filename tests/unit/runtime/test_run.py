@@ -1,4 +1,4 @@
-# ruff: noqa: TID253 - tests of turns on real graphs
+
 """Turns of the built-in runtime beyond the contract: waiting for it, forking, going on, stopping in odd places."""
 
 from __future__ import annotations
