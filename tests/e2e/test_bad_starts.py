@@ -182,8 +182,8 @@ CONFIGURATIONS = {
         r"transports\.http\.prot \(file .*pizzabot\.toml:2\): ",
     ),
     "a value of the wrong kind": (
-        '[transports.http]\nport = "many"',
-        r"transports\.http\.port \(file .*pizzabot\.toml:2\): .*integer",
+        '[transports.http]\nheartbeat_seconds = "many"',
+        r"transports\.http\.heartbeat_seconds \(file .*pizzabot\.toml:2\): .*number",
     ),
     "a secret that is not set": (
         '[transports.http]\ntoken = {env = "NOT_SET"}',
@@ -338,13 +338,13 @@ def test_a_newer_database_is_exit_code_5_and_names_both_versions(tmp_path, used)
     ("model", "expected"),
     [
         ("nobody:x", 'no offer "nobody" of kind model_providers; there are: echo:echo, '),
-        ("work:x", 'no offer "nope" of kind model_providers; there are: echo:echo, '),
+        ("work:x", 'no offer "zzz" of kind model_providers; there are: echo:echo, '),
         ("nonsense", "model 'nonsense' is not of the form use:model"),
     ],
 )
 def test_an_unknown_model_is_said_at_the_start_in_the_status_and_by_each_turn(tmp_path, model, expected):
     environ = clean_environment(tmp_path)
-    with running_server(tmp_path, model=model, config='[models.work]\nuse = "nope"', environ=environ) as server:
+    with running_server(tmp_path, model=model, config='[models.work]\nuse = "zzz"', environ=environ) as server:
         failed, _ = converse(server, "hello", "again")
         assert (failed["event"], expected in failed["error"]) == ("failed", True)
         status = get(server, "/status").json()
@@ -384,7 +384,7 @@ def test_a_model_process_that_is_killed_fails_its_turn_and_is_there_again_for_th
     with running_server(tmp_path, model="local:tiny", environ=llama) as server:
         assert answer(server, "hello there").split() == ["hello", "there"]
         failed, after = converse(server, "die", "back again")
-        assert (failed["event"], failed["code"]) == ("failed", "STREAM_ERROR")
+        assert (failed["event"], failed["code"]) == ("failed", "MODEL_UNAVAILABLE")
         assert "signal 9" in failed["error"]
         assert after["event"] == "completed"
         assert get(server, "/ping").json() == {"status": "Healthy"}

@@ -250,6 +250,7 @@ def test_a_model_that_was_chosen_for_a_thread_stays_its_model(tmp_path):
             await start(parts, "t", "hi", config={"configurable": {"model": "work:big"}})
             await parts.engine.when_idle()
             await start(parts, "t", "again")
+            await parts.engine.when_idle()
             await start(parts, "u", "hi")
             await parts.engine.when_idle()
             assert parts.models.asked == ["work:big", "work:big", None]
