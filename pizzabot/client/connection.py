@@ -57,10 +57,12 @@ class Client:
         await self._channel.close()
 
     async def check_identity(self) -> Mapping[str, Any]:
-        """`GET /`. Raises `UnreachableError`; `IncompatibleError` where it is no pizzabot of this protocol."""
+        """`GET /`. Raises `UnreachableError`; `RefusedError` where a token is wanted; else `IncompatibleError`."""
         try:
             identity = await self._channel.get("")
         except RefusedError as error:
+            if error.status in (401, 403):
+                raise
             raise IncompatibleError(
                 "not_pizzabot", f"{self.url} is no pizzabot server (HTTP {error.status})"
             ) from error

@@ -135,7 +135,13 @@ def _hidden(key: str, value: object) -> object | None:
     return None if counted else REDACTED
 
 
+# Not a value but a way to write one: `token = {env = "NAME"}`, `${NAME}`, `API_KEY=…` in advice of our own.
+_PLACEHOLDER = re.compile(r"(?:\{(?:env|keyring|file)?|…)(?=\s)|\$\{\w*\}(?!\w)")
+
+
 def _hide_shape(match: re.Match[str]) -> str:
+    if match["assigned"] and _PLACEHOLDER.match(match.string, match.end("assigned")):
+        return match[0]
     start = match["url"] or match["userinfo"] or match["assigned"] or match["bearer"]
     quote = match["quote"] or ""
     return f"{start}{quote}{REDACTED}{quote}"
