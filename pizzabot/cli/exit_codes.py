@@ -33,6 +33,8 @@ BY_CODE: dict[str, ExitCode] = {
             "invalid_reference",
             "invalid_settings",
             "invalid_toml",
+            "keyring_timeout",
+            "keyring_unavailable",
             "literal_secret",
             "missing_extra",
             "malformed_model_id",
@@ -56,7 +58,7 @@ BY_CODE: dict[str, ExitCode] = {
         ExitCode.TAKEN,
     ),
     **dict.fromkeys(("database_damaged", "schema_too_new", "storage_failed"), ExitCode.STORAGE),
-    "server_unreachable": ExitCode.UNREACHABLE,
+    "unreachable": ExitCode.UNREACHABLE,
 }
 """By an error's `code`. Every other error of ours is FAILED."""
 

@@ -75,7 +75,9 @@ class PizzabotHost:
             server_id=f"{os.getpid()}-{uuid7()}",
             finished=self.observers.run_finished,
         )
-        self._threads = HostThreads(storage=storage, engine=self.engine, hub=self._hub, runtime=self.runtime)
+        self._threads = HostThreads(
+            storage=storage, engine=self.engine, hub=self._hub, runtime=self.runtime, redact=ground.redact
+        )
         self._runs = HostRuns(
             engine=self.engine,
             commands=Commands(self.engine, self._threads),
@@ -165,7 +167,7 @@ class PizzabotHost:
         return {
             "version": __version__,
             "model": default,
-            "modelState": self.model_loading.to_json() if default is not None else None,
+            "modelState": self._model_state() if default is not None else None,
             "waysToGetAModel": ways if default is None else [],
             "runtime": {"use": self.ground.settings.runtime.use, **self.runtime_loading.to_json()},
             "storage": {"use": self.ground.settings.storage.use},
@@ -176,6 +178,14 @@ class PizzabotHost:
             "timezone": datetime.now().astimezone().tzname(),
             "timestamp": datetime.fromtimestamp(self.ground.clock(), UTC).isoformat(),
         }
+
+    def _model_state(self) -> JsonValue:
+        """How the default model is; with `answering` and `because` where a fallback stands in for it."""
+        state = self.model_loading.to_json()
+        passed_over = self.registry.passed_over
+        if passed_over is not None:
+            state |= {"answering": self.registry.answering, "because": self.ground.redact(passed_over.detail)}
+        return state
 
     async def models(self, *, caller: Caller, refresh: bool = False) -> Mapping[str, JsonValue]:  # noqa: ARG002
         return await self.registry.listing(refresh=refresh)

@@ -1,4 +1,4 @@
-"""One `python -m pizzabot …` that ends by itself: its exit code, what it printed, and its last line on standard error."""
+"""One `python -m pizzabot …` that ends by itself: exit code, output, and the last line on standard error."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def pizzabot(
         capture_output=True,
         text=True,
         timeout=SECONDS,
+        check=False,
     )
     return Ended(code=ended.returncode, stdout=ended.stdout, stderr=ended.stderr)
 

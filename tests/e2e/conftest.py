@@ -6,18 +6,19 @@ import struct
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 for folder in (TESTS / "e2e", TESTS / "conversations"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 
-import pytest
-from commands import clean_environment
-
 
 @pytest.fixture
 def llama(tmp_path: Path) -> dict[str, str]:
     """The environment of a server whose `local:tiny` runs a scripted llama.cpp in a real child process."""
+    from commands import clean_environment
+
     models = tmp_path / "models"
     models.mkdir()
     (models / "tiny.gguf").write_bytes(_tiny_gguf())

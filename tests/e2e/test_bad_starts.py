@@ -21,7 +21,7 @@ import httpx
 import pytest
 from commands import clean_environment, pizzabot, refused_start
 from servers import Server, running_server
-from talking import HttpConversation, ask, over_http, text_of
+from talking import HttpConversation, ask, text_of
 
 from pizzabot.testing.plugins import install_plugin
 
@@ -38,7 +38,7 @@ def converse(server: Server, *texts: str) -> list[dict]:
     import asyncio
 
     async def scene() -> list[dict]:
-        async with asyncio.timeout(60), over_http(server.http) as talk:
+        async with asyncio.timeout(60), HttpConversation(server.http) as talk:
             return [await _last(talk, text) for text in texts]
 
     return asyncio.run(scene())
@@ -52,7 +52,7 @@ def answer(server: Server, text: str) -> str:
     import asyncio
 
     async def scene() -> str:
-        async with asyncio.timeout(60), over_http(server.http) as talk:
+        async with asyncio.timeout(60), HttpConversation(server.http) as talk:
             return text_of(await ask(talk, "t", text))
 
     return asyncio.run(scene())
@@ -79,7 +79,9 @@ def plugins(tmp_path: Path) -> Path:
     install_plugin(folder, "acme_import", "import nothing_of_that_name\n")
     install_plugin(folder, "acme_exit", 'import sys\nsys.exit("enough")\n')
     install_plugin(folder, "acme_hook", HOOKS + "@hookimpl\ndef pizzabot_toppings():\n    return []\n")
-    install_plugin(folder, "acme_argument", HOOKS + "@hookimpl\ndef pizzabot_storage_backends(cheese):\n    return []\n")
+    install_plugin(
+        folder, "acme_argument", HOOKS + "@hookimpl\ndef pizzabot_storage_backends(cheese):\n    return []\n"
+    )
     install_plugin(folder, "acme_one", "raise RuntimeError('imported')", plugin_name="acme-twin")
     install_plugin(folder, "acme_two", "raise RuntimeError('imported')", plugin_name="acme-twin")
     install_plugin(folder, "acme_future", "raise RuntimeError('imported')", requires=["pizzabot-host>=99"])
@@ -178,7 +180,7 @@ CONFIGURATIONS = {
     ),
     "an unknown section": ('[stroage]\nuse = "sqlite"', r"unknown setting stroage .*did you mean storage\?"),
     "an unknown setting of a plugin": (
-        '[transports.http]\nprot = 8080',
+        "[transports.http]\nprot = 8080",
         r"transports\.http\.prot \(file .*pizzabot\.toml:2\): ",
     ),
     "a value of the wrong kind": (
@@ -219,9 +221,15 @@ def test_a_secret_written_into_the_file_is_refused_and_not_repeated(tmp_path):
     assert secret not in line
 
 
+def test_the_start_says_which_configuration_it_found(tmp_path):
+    with running_server(tmp_path, environ=clean_environment(tmp_path)) as server:
+        assert server.stop() == 0
+    assert f"configuration {tmp_path / 'pizzabot.toml'}\n" in server.printed
+
+
 def test_a_configuration_that_was_named_and_is_not_there_is_exit_code_3(tmp_path):
     code, line = refused_start(tmp_path, "--config", "nowhere.toml")
-    assert (code, line.endswith("nowhere.toml does not exist")) == (CONFIGURATION, True)
+    assert (code, line.endswith("nowhere.toml does not exist [config_not_found]")) == (CONFIGURATION, True)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +276,9 @@ def test_a_data_root_in_use_names_the_process_and_the_first_server_goes_on(tmp_p
         assert answer(server, "still here") == "still here"
 
 
-@pytest.mark.parametrize("place", ["a file", "below a file", "a link to nowhere", "a circle", "too long", "the kernel's"])
+@pytest.mark.parametrize(
+    "place", ["a file", "below a file", "a link to nowhere", "a circle", "too long", "the kernel's"]
+)
 def test_a_data_root_that_cannot_be_written_is_exit_code_4(tmp_path, place):
     """Ways that hold for the administrator, too, whom no permission stops."""
     (tmp_path / "file").write_text("kept")
@@ -287,6 +297,14 @@ def test_a_data_root_that_cannot_be_written_is_exit_code_4(tmp_path, place):
     assert line.startswith(f"data root {root} cannot be used: ")
     assert "choose another one with --data-root" in line
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_an_empty_data_root_is_exit_code_2_and_the_working_folder_stays_as_it_is(tmp_path):
+    (tmp_path / "here").mkdir(mode=0o755)
+    code, line = refused_start(tmp_path / "here", "--data-root", "")
+    assert (code, line.startswith("argument --data-root: it is empty: name a folder")) == (USAGE, True)
+    assert not list((tmp_path / "here").iterdir())
+    assert (tmp_path / "here").stat().st_mode & 0o777 == 0o755
 
 
 def test_the_lock_of_a_killed_server_is_free_and_the_next_start_works(tmp_path):
@@ -334,12 +352,17 @@ def test_a_newer_database_is_exit_code_5_and_names_both_versions(tmp_path, used)
 # Models and their providers
 
 
+def test_a_default_model_that_is_no_model_id_is_exit_code_3(tmp_path):
+    code, line = refused_start(tmp_path, "--model", "nonsense")
+    assert code == CONFIGURATION
+    assert line.startswith("model 'nonsense' is not of the form use:model, such as local:smollm2-135m")
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
         ("nobody:x", 'no offer "nobody" of kind model_providers; there are: echo:echo, '),
         ("work:x", 'no offer "zzz" of kind model_providers; there are: echo:echo, '),
-        ("nonsense", "model 'nonsense' is not of the form use:model"),
     ],
 )
 def test_an_unknown_model_is_said_at_the_start_in_the_status_and_by_each_turn(tmp_path, model, expected):
@@ -439,7 +462,10 @@ def test_chat_with_something_that_is_no_pizzabot_says_so(tmp_path):
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [({}, "the server wants a token, and none was given"), ({"PIZZABOT_API_TOKEN": "guess"}, "the one given is not it")],
+    [
+        ({}, "the server wants a token, and none was given"),
+        ({"PIZZABOT_API_TOKEN": "guess"}, "the one given is not it"),
+    ],
     ids=["none", "wrong"],
 )
 def test_chat_with_a_wrong_token_or_none_is_exit_code_1_and_says_where_it_is_taken_from(tmp_path, given, expected):

@@ -18,8 +18,10 @@ PACKAGES = {
     "pizzabot_builtin_plugins": REPOSITORY / "builtin_plugins" / "pizzabot_builtin_plugins",
     "pizzabot/skills": REPOSITORY / "skills",
 }
-IN_SDIST = ("pizzabot", "hookspecs", "builtin_plugins", "skills", "examples", "tests", "docs", "bench")
-BESIDE = {"README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", ".gitignore", "PKG-INFO"}
+IN_SDIST = ("pizzabot", "hookspecs", "builtin_plugins", "skills", "examples", "tests", "docs", "bench", "changes")
+BESIDE = {
+    ".ci/run", "README.md", "CONTRIBUTING.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", ".gitignore", "PKG-INFO",
+}  # fmt: skip
 INFO = f"pizzabot_host-{__version__}.dist-info"
 
 

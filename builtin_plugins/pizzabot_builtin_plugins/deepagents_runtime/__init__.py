@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from pizzabot_hookspecs.agent_runtimes import AgentRuntime
 
 
-def _create(_context: Context, settings: Any) -> AgentRuntime:
+def _create(context: Context, settings: Any) -> AgentRuntime:
     from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 
-    return DeepAgentsRuntime(settings)
+    return DeepAgentsRuntime(settings, redact=context.redact)
 
 
 @hookimpl

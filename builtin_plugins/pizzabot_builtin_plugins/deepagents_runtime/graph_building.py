@@ -6,6 +6,7 @@ Both keep messages in the same channel (`DeepAgentState`), so that a thread may 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from deepagents import create_deep_agent
@@ -14,7 +15,11 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
-from pizzabot_builtin_plugins.deepagents_runtime.middleware import agent_middleware, conversation_middleware
+from pizzabot_builtin_plugins.deepagents_runtime.middleware import (
+    Discreet,
+    agent_middleware,
+    conversation_middleware,
+)
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -24,29 +29,40 @@ if TYPE_CHECKING:
     from pizzabot_hookspecs.model_providers import ModelDescriptor
 
 
-def build_graph(model: ChosenModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
-    """The graph that answers with `model`. Takes milliseconds to hundreds of them: call it in the builder's thread."""
+def build_graph(
+    model: ChosenModel, checkpointer: BaseCheckpointSaver[Any], redact: Callable[[str], str] = str
+) -> Graph:
+    """The graph that answers with `model`. Takes milliseconds to hundreds of them: call it in the builder's thread.
+
+    `redact` hides secrets in what the model raises, before it is stored.
+    """
     chat = with_known_window(model.chat, model.descriptor)
     if model.descriptor.supports_tools is False:
-        return build_conversation(chat, checkpointer)
-    return build_agent(chat, checkpointer)
+        return build_conversation(chat, checkpointer, redact)
+    return build_agent(chat, checkpointer, redact)
 
 
-def build_conversation(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+def build_conversation(
+    chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any], redact: Callable[[str], str] = str
+) -> Graph:
     """Prompt, messages, answer. Nothing of a deep agent: what it adds is for tools that this model cannot call."""
     graph: Graph = create_agent(
         chat,
         system_prompt=prompts.CONVERSATION,
-        middleware=conversation_middleware(chat),
+        middleware=[*conversation_middleware(chat), Discreet(redact)],
         state_schema=DeepAgentState,
         checkpointer=checkpointer,
     )
     return graph
 
 
-def build_agent(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+def build_agent(
+    chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any], redact: Callable[[str], str] = str
+) -> Graph:
     """A deep agent. Without a name: LangChain would write it into every answer, and some providers refuse it there."""
-    graph: Graph = create_deep_agent(chat, middleware=agent_middleware(), checkpointer=checkpointer)
+    graph: Graph = create_deep_agent(
+        chat, middleware=[*agent_middleware(), Discreet(redact)], checkpointer=checkpointer
+    )
     return graph
 
 

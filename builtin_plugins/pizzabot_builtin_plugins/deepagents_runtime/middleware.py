@@ -17,6 +17,7 @@ from langchain_core.messages import AnyMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_hookspecs.errors import PizzabotError, classify
 
 WITHHELD: tuple[tuple[str, type[AgentState[Any]]], ...] = (
     ("FilesystemMiddleware", FilesystemState),
@@ -100,3 +101,28 @@ class RecentMessages(AgentMiddleware[Any, Any, Any]):
             start_on="human",
         )
         return await handler(request.override(messages=cast("list[AnyMessage]", recent or request.messages[-1:])))
+
+
+class Discreet(AgentMiddleware[Any, Any, Any]):
+    """Hides secrets in what a model raises: LangGraph writes a failed step's error into the checkpoint as it is."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._redact = redact
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        try:
+            return await handler(request)
+        except Exception as error:
+            told = self._redact(repr(error))
+            if told == repr(error):
+                raise
+            # The class and its facts (a status) decide the code of the run's end: kept where the text can be changed.
+            error.args = tuple(self._redact(part) if isinstance(part, str) else part for part in error.args)
+            if self._redact(repr(error)) == repr(error):
+                raise
+            raise PizzabotError(classify(error), self._redact(str(error))) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -25,9 +26,10 @@ if TYPE_CHECKING:
 class DeepAgentsRuntime:
     """An `AgentRuntime`. Made in a worker thread, prepared and used on the host's loop, closed as a context manager."""
 
-    def __init__(self, settings: RuntimeSettings) -> None:
+    def __init__(self, settings: RuntimeSettings, *, redact: Callable[[str], str] = str) -> None:
         loading.set_environment(tracing=settings.tracing)
         self._settings = settings
+        self._redact = redact
         self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph-builder")
         self._prepared = asyncio.Event()
         self._engine: Engine | None = None
@@ -85,7 +87,9 @@ class DeepAgentsRuntime:
 
         reader = await loop.run_in_executor(self._builder, _warm_up, checkpointer)
         graphs = GraphShelf(
-            partial(build_graph, checkpointer=checkpointer), builder=self._builder, kept=self._settings.graphs_kept
+            partial(build_graph, checkpointer=checkpointer, redact=self._redact),
+            builder=self._builder,
+            kept=self._settings.graphs_kept,
         )
         return Engine(graphs=graphs, checkpointer=checkpointer, reader=reader)
 

@@ -35,10 +35,11 @@ _HARMLESS_NAME = re.compile(
 _HARMLESS_VALUES = frozenset({"true", "false", "none", "null", "user", "auto", "default", "disabled", "enabled"})
 
 _SCHEME = r"(?:Bearer|Basic|Token|Digest)\s+"
+# `secret-stores:file` is an offer, not an assignment.
 _SHAPES = re.compile(
     r"(?P<url>[?&](?:access_token|api_key|key|secret|token)=)(?!<redacted>)[^&#\s\"'<>]+"
     r"|(?P<userinfo>://[^/\s:@\"']{0,256}:)(?!<redacted>)[^/\s@\"']{1,1024}(?=@)"
-    r"|(?P<assigned>(?:api[_-]?key|password|passwd|secret|token(?!s)|authorization)[\w-]{0,64}[\"']?\s{0,8}(?:=|:)\s{0,8})"
+    r"|(?P<assigned>(?:api[_-]?key|password|passwd|secret(?!-stores:)|token(?!s)|authorization)[\w-]{0,64}[\"']?\s{0,8}(?:=|:)\s{0,8})"
     r"(?:(?P<quote>[\"'])(?!<redacted>)(?:\\.|(?!(?P=quote))[^\\])+(?P=quote)"
     rf"|(?!<redacted>|[\"']){_SCHEME}(?!<redacted>)[^\s\"',;]+|(?!<redacted>|[\"']|{_SCHEME})[^\s\"',;&}}\])]+)"
     r"|(?P<bearer>\bBearer\s{1,8})(?!<redacted>)[A-Za-z0-9._~+/=-]+",

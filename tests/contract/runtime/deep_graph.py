@@ -1,4 +1,3 @@
-
 """A real deep agent with a tool, a gated tool, a tool that asks and a subagent, and the events of its turns."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """The same turns over a real SQLite file, with the saver that the storage plugins open."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-
 """Turns of the built-in runtime beyond the contract: waiting for it, forking, going on, stopping in odd places."""
 
 from __future__ import annotations

@@ -246,6 +246,7 @@ def test_sensitive_keys_are_those_of_the_specification() -> None:
         'write api_key = {env = "NAME"} instead',
         'token = { env = "TOKEN" }',
         "set token: ${NAME}",
+        "there are secret-stores:environment, secret-stores:file",
     ],
 )
 def test_advice_on_how_to_write_a_secret_stays_readable(advice: str) -> None:
@@ -253,4 +254,4 @@ def test_advice_on_how_to_write_a_secret_stays_readable(advice: str) -> None:
 
 
 def test_a_secret_that_begins_like_a_placeholder_is_hidden() -> None:
-    assert "k9" not in Redactor().text("password = {k9aaaa token=${NAME}k9 secret: …k9")
+    assert "k9" not in Redactor().text("password = {k9aaaa secret: …k9 token={envk9")
