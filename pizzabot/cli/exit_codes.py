@@ -54,7 +54,14 @@ BY_CODE: dict[str, ExitCode] = {
         ExitCode.CONFIGURATION,
     ),
     **dict.fromkeys(
-        ("address_not_available", "data_root_in_use", "data_root_not_writable", "port_in_use", "port_not_permitted"),
+        (
+            "address_not_available",
+            "data_root_in_use",
+            "data_root_is_shared",
+            "data_root_not_writable",
+            "port_in_use",
+            "port_not_permitted",
+        ),
         ExitCode.TAKEN,
     ),
     **dict.fromkeys(("database_damaged", "schema_too_new", "storage_failed"), ExitCode.STORAGE),
