@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.interrupts import IntentLog
 from pizzabot_hookspecs.model_providers import ModelDescriptor
 from pizzabot_hookspecs.offers import Offer, hookspec
 from pizzabot_hookspecs.wire import Frame, JsonValue, Message, ThreadState
@@ -33,6 +35,10 @@ class Turn:
     `messages`  what the person said, in order; empty when the turn only goes on from the checkpoint
     `recover`   the same run was begun before and its process died: go on from the checkpoint; say `messages` only if
                 the checkpoint does not hold them yet (compare by message id)
+    `answers`   decided interrupts by id, each with its canonical answer: go on from where they were raised
+    `skip`      tool calls that must not run (again), with the text that stands for their result
+    `settle`    do not go on: only leave the checkpoint without open tool calls, as `AgentRun.stop` does, and end
+    `intents`   where a call of a tool that is not repeatable is announced before it runs and closed after
     `config`    the client's `config.configurable` without `thread_id` and `model`; `checkpoint_id` forks
     """
 
@@ -42,6 +48,10 @@ class Turn:
     model: ChosenModel
     messages: tuple[Message, ...] = ()
     recover: bool = False
+    answers: Mapping[str, JsonValue] = field(default_factory=dict)
+    skip: Mapping[str, str] = field(default_factory=dict)
+    settle: bool = False
+    intents: IntentLog
     config: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
@@ -49,7 +59,11 @@ class AgentRun(Protocol):
     """A turn in progress. Nothing happens until it is iterated, and one consumer iterates it once."""
 
     def __aiter__(self) -> AsyncIterator[Frame]:
-        """Frames in order, without root lifecycle. Raises what went wrong; the host classifies and closes the log."""
+        """Frames in order, without root lifecycle. Raises what went wrong; the host classifies and closes the log.
+
+        A run that waits ends with `input.requested` frames: `interrupt_id`, `kind` (`approval` or `input`), and the
+        payload of `NewInterrupt` as `payload` and as `value`.
+        """
         ...
 
     async def stop(self) -> None:
@@ -66,6 +80,7 @@ class RuntimeServices:
     """What a runtime may use of the host. It can grow."""
 
     graph_storage: GraphStorage
+    tools: Sequence[AgentTool] = ()
 
 
 class AgentRuntime(Protocol):
