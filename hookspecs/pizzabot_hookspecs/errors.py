@@ -108,13 +108,13 @@ _SIGNS: tuple[tuple[RunErrorCode, tuple[str, ...]], ...] = (
 def classify(error: object) -> str:
     """The code for `error`: an exception, a string, a mapping with `name`/`code`/`message`, or None.
 
-    A `code` attribute (or key) that is one of `RunErrorCode` wins; else the words of spec/05 §9 decide; else GENERAL.
+    A `code` attribute (or key) that is one of `RunErrorCode`, in either case, wins; else the words of spec/05 §9 decide; else GENERAL.
     """
     if error is None:
         return RunErrorCode.GENERAL
     name, code, message = _parts(error)
-    if code in RunErrorCode.__members__:
-        return code
+    if code.upper() in RunErrorCode.__members__:
+        return code.upper()
     text = f"{name} {code} {message}".lower()
     if "context size" in text and "exceed" in text:
         return RunErrorCode.CONTEXT_LENGTH

@@ -32,6 +32,8 @@ class InterruptState(StrEnum):
 class NewInterrupt:
     """A question to store. `payload` is what clients are shown and what an answer is checked against (JSON).
 
+    The id is unique in its thread: a copied thread brings the same ids with it, and its runs must be able to end.
+
     For `approval`: `action_requests` (name, args, description, args_schema) and `review_configs` (action_name,
     allowed_decisions), one of each. For `input`: `question` and, optionally, `answer_schema` (JSON Schema). For
     `recovery`: `actions` (tool, call_id, namespace) and `choices`.

@@ -97,7 +97,10 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """A row of `runs`. `epoch` grows with each claim; a write that carries an older one is refused."""
+    """A row of `runs`. `epoch` grows with each claim; a write that carries an older one is refused.
+
+    `first_seq` is the place of the run's first event, None before there is one.
+    """
 
     run_id: str
     thread_id: str
@@ -110,6 +113,7 @@ class Run:
     attempt: int = 0
     server_id: str | None = None
     lease_until: float | None = None
+    first_seq: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
     cancel_requested_at: float | None = None
@@ -214,7 +218,7 @@ class ThreadStorage(Protocol):
         ...
 
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
-        """Remove the row with its runs and events in one transaction; whether there was one."""
+        """Remove the row with its runs, events, interrupts and intents in one transaction; whether there was one."""
         ...
 
 
@@ -228,8 +232,9 @@ class RunStorage(Protocol):
         on the thread, every strategy raises `Conflict` `interrupt_pending`, whose `fields` map `interrupt_ids` to the
         ids, joined by commas (rule 1). With an active or pending run, `REJECT` raises `Conflict` `run_active`;
         `ENQUEUE` goes to the end of the thread's queue; `INTERRUPT` goes to its
-        front, sets the active run to `cancelling` (reason superseded), and marks pending runs that were themselves
-        admitted as replacements as superseded.
+        front, but behind resumes that wait (see `decide`): in front of them it would drop an approval. It sets the
+        active run to `cancelling` (reason superseded), and marks pending runs that were themselves admitted as
+        replacements as superseded, resumes never.
         """
         ...
 
@@ -293,6 +298,10 @@ class RunStorage(Protocol):
         """The front of the thread's queue."""
         ...
 
+    async def waiting_runs(self, thread_id: str, /, *, caller: Caller) -> int:
+        """How many runs wait in the thread's queue."""
+        ...
+
     async def unfinished_runs(self, *, caller: Caller) -> Sequence[Run]:
         """Every run that is not final, oldest first: what a start finds after a crash."""
         ...
@@ -305,15 +314,19 @@ class InterruptStorage(Protocol):
         """The caller's open interrupts, oldest first; of one thread, or of all (the inbox)."""
         ...
 
-    async def interrupt(self, interrupt_id: str, /, *, caller: Caller) -> Interrupt | None: ...
+    async def interrupt(self, interrupt_id: str, /, *, caller: Caller) -> Interrupt | None:
+        """The caller's interrupt. An id is unique in its thread; of several the open one counts, else the newest."""
+        ...
 
     async def decide(self, decisions: Sequence[Decision], resume: NewRun, /, *, by: str, caller: Caller) -> Admission:
         """Decide interrupts of one thread and admit the run that goes on, in one transaction that survives power loss.
 
         All or nothing. Raises `NotFound` `no_such_interrupt` for an id that is not on `resume.thread_id` or not the
         caller's, `Conflict` `already_decided` for one that is decided: `detail` says by whom and when (ISO-8601). A
-        known `run_id` or `idempotency_key` with the same fingerprint returns the first admission (`created=False`)
-        without deciding again. `resume` goes to the front of the queue, behind resumes that wait already; it is not
+        known `run_id`, `idempotency_key` or `message_id` with the same fingerprint returns the first admission
+        (`created=False`) without deciding again. No decision at all is `no_such_interrupt` too, two for one interrupt
+        are `InvalidRequest` `invalid_decision`. `fields` of `already_decided` has `interrupt_id`, `decided_by`,
+        `decided_at`. `resume` goes to the front of the queue, behind resumes that wait already; it is not
         refused for the thread's other open interrupts, replaces nothing, and `resume.multitask` is ignored.
         """
         ...
@@ -321,7 +334,10 @@ class InterruptStorage(Protocol):
     async def open_intent(
         self, run_id: str, epoch: int, /, *, call_id: str, tool: str, namespace: Namespace, caller: Caller
     ) -> None:
-        """Store an intent. Raises `Conflict` `lease_lost` like `append_events`. Opening one that is open does nothing."""
+        """Store an intent, so that it survives power loss. Raises `Conflict` `lease_lost` like `append_events`.
+
+        Opening one that is open does nothing; one that was closed is open again, and then the last.
+        """
         ...
 
     async def close_intent(self, run_id: str, epoch: int, call_id: str, /, *, caller: Caller) -> None:
@@ -341,14 +357,19 @@ class EventLog(Protocol):
     async def log_bounds(self, thread_id: str, /, *, caller: Caller) -> LogBounds: ...
 
     async def mergeable_runs(self, *, ended_before: float, limit: int, caller: Caller) -> Sequence[Run]:
-        """Final runs that ended before then, were not merged yet and are not the newest run of their thread."""
+        """Final runs that ended before then and were not merged yet, the one that ended first first.
+
+        Never the newest run of a thread: the one that `log_bounds` names, until a later one has begun in the log.
+        """
         ...
 
     async def merge_events(self, run_id: str, merged: Sequence[MergedEvents], /, *, caller: Caller) -> None:
         """Replace deltas by merged ones and remember that the run is merged, in one transaction; `merged` may be empty.
 
         The event at `last_seq` keeps its `seq`, method, namespace, node and timestamp. Raises `Conflict` `run_active`
-        for a run that is not final, `InvalidRequest` `invalid_range` for a range that is not wholly this run's.
+        for a run that is not final, `InvalidRequest` `invalid_range` for a range that is not wholly this run's or
+        overlaps another one, `NotFound` `no_such_run`. What an earlier merge took is still this run's, so that a merge
+        whose answer was lost can be sent again. Numbers and `log_bounds.latest_run_seq` stay; `events` has gaps then.
         """
         ...
 

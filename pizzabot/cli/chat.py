@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pizzabot.cli.exit_codes import ExitCode
+from pizzabot.cli.failures import say
+
 if TYPE_CHECKING:
     from pizzabot.cli.chat_session import Session
     from pizzabot.client import ClientError
@@ -21,13 +24,11 @@ if TYPE_CHECKING:
 MAX_INPUT_CHARS = 1_000_000
 """What is read from a pipe at most; more is refused, not cut."""
 
-OK, FAILED, USAGE, CONFIGURATION, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 6, 130
-
 
 class ChatError(Exception):
     """What is said in the last line, and the exit code."""
 
-    def __init__(self, exit_code: int, line: str) -> None:
+    def __init__(self, exit_code: ExitCode, line: str) -> None:
         super().__init__(line)
         self.exit_code = exit_code
 
@@ -58,11 +59,7 @@ def run(args: argparse.Namespace) -> int:
     except ClientError as error:
         return _say(*_explained(error, args))
     except KeyboardInterrupt:
-        return _say(INTERRUPTED, "stopped with Ctrl-C")
-    except BrokenPipeError:
-        # Nobody reads the answer any more; the interpreter must not trip over stdout again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _say(FAILED, "whoever read the answer closed the pipe")
+        return _say(ExitCode.INTERRUPTED, "stopped with Ctrl-C")
 
 
 def _chat(args: argparse.Namespace) -> int:
@@ -91,9 +88,9 @@ def _text(args: argparse.Namespace) -> str | None:
     else:
         text = "" if sys.stdin is None else sys.stdin.read(MAX_INPUT_CHARS + 1)
     if len(text) > MAX_INPUT_CHARS:
-        raise ChatError(USAGE, f"the text is longer than {MAX_INPUT_CHARS} characters")
+        raise ChatError(ExitCode.USAGE, f"the text is longer than {MAX_INPUT_CHARS} characters")
     if not text.strip():
-        raise ChatError(USAGE, 'there is nothing to say: pizzabot chat "TEXT", or pipe a text in')
+        raise ChatError(ExitCode.USAGE, 'there is nothing to say: pizzabot chat "TEXT", or pipe a text in')
     return text
 
 
@@ -102,17 +99,17 @@ def _ask_once(session: Session, text: str) -> int:
 
     end = session.ask(text)
     if isinstance(end, RunFailed):
-        return _say(FAILED, f"run failed: {end.code}: {end.detail}")
+        return _say(ExitCode.FAILED, f"run failed: {end.code}: {end.detail}")
     if session.stopped:
-        return _say(INTERRUPTED, "stopped with Ctrl-C")
+        return _say(ExitCode.INTERRUPTED, "stopped with Ctrl-C")
     if end.outcome is RunOutcome.COMPLETED:
-        return OK
+        return ExitCode.OK
     why = {
         RunOutcome.CANCELLED: "the run was stopped by somebody else",
         RunOutcome.SUPERSEDED: "another message on this thread took the run's place",
         RunOutcome.INTERRUPTED: "the run waits for an approval; answer it in another client",
     }
-    return _say(FAILED, why[end.outcome])
+    return _say(ExitCode.FAILED, why[end.outcome])
 
 
 def _check_model(session: Session) -> None:
@@ -122,7 +119,9 @@ def _check_model(session: Session) -> None:
         return
     for way in session.ways_to_a_model(status):
         session.screen.notice(way)
-    raise ChatError(FAILED, "the server has no model: restart it in one of the ways above, or name one with --model")
+    raise ChatError(
+        ExitCode.FAILED, "the server has no model: restart it in one of the ways above, or name one with --model"
+    )
 
 
 def url_of(given: str | None, environ: Mapping[str, str]) -> str:
@@ -139,7 +138,9 @@ def token_of(reference: str | None, environ: Mapping[str, str]) -> str | None:
         kind, name = "env", reference[2:-1]
     if kind == "env":
         if not (value := environ.get(name, "").strip()):
-            raise ChatError(CONFIGURATION, f"the token cannot be had: the environment variable {name} is not set")
+            raise ChatError(
+                ExitCode.CONFIGURATION, f"the token cannot be had: the environment variable {name} is not set"
+            )
         return value
     if kind == "file":
         return _token_in(Path(name).expanduser())
@@ -150,29 +151,32 @@ def _token_in(path: Path) -> str:
     try:
         value = path.read_text(encoding="utf-8")[:10_000].strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise ChatError(CONFIGURATION, f"the token cannot be read from {path}: {error}") from error
+        raise ChatError(ExitCode.CONFIGURATION, f"the token cannot be read from {path}: {error}") from error
     if not value:
-        raise ChatError(CONFIGURATION, f"the token cannot be read from {path}: it is empty")
+        raise ChatError(ExitCode.CONFIGURATION, f"the token cannot be read from {path}: it is empty")
     return value
 
 
-def _explained(error: ClientError, args: argparse.Namespace) -> tuple[int, str]:
+def _explained(error: ClientError, args: argparse.Namespace) -> tuple[ExitCode, str]:
     from pizzabot.client import IncompatibleError, RefusedError, StreamCutError, UnreachableError
 
     if isinstance(error, UnreachableError):
-        return UNREACHABLE, f"no server: {error.detail}; start one with `pizzabot serve`, or name another with --url"
+        return (
+            ExitCode.UNREACHABLE,
+            f"no server: {error.detail}; start one with `pizzabot serve`, or name another with --url",
+        )
     if isinstance(error, IncompatibleError):
-        return UNREACHABLE, f"{error.detail}; name the server with --url"
+        return ExitCode.UNREACHABLE, f"{error.detail}; name the server with --url"
     if isinstance(error, StreamCutError):
-        return UNREACHABLE, f"{error.detail}; the run goes on in the server"
+        return ExitCode.UNREACHABLE, f"{error.detail}; the run goes on in the server"
     if isinstance(error, RefusedError) and error.status == 401:
         held = "the one given is not it" if args.token or os.environ.get("PIZZABOT_API_TOKEN") else "none was given"
-        return FAILED, f"the server wants a token, and {held}: set PIZZABOT_API_TOKEN, or use --token"
-    return (USAGE if error.code == "bad_url" else FAILED), f"{error.detail} ({error.code})"
+        return ExitCode.FAILED, f"the server wants a token, and {held}: set PIZZABOT_API_TOKEN, or use --token"
+    return (ExitCode.USAGE if error.code == "bad_url" else ExitCode.FAILED), f"{error.detail} ({error.code})"
 
 
-def _say(exit_code: int, line: str) -> int:
+def _say(exit_code: ExitCode, line: str) -> int:
     from pizzabot.cli.chat_screen import one_line
 
-    print(f"pizzabot: {one_line(line)}", file=sys.stderr, flush=True)
+    say(one_line(line))
     return exit_code

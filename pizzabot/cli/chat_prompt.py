@@ -7,6 +7,7 @@ from enum import Enum, auto
 
 from pizzabot.cli.chat_memory import THREAD_ID
 from pizzabot.cli.chat_session import Session
+from pizzabot.cli.exit_codes import ExitCode
 from pizzabot.client import ClientError, RunFailed, RunOutcome
 
 PROMPT = "> "
@@ -36,14 +37,14 @@ def converse(session: Session) -> int:
             line = _read(session)
             pressed = False
             if _handle(session, line) is _Next.LEAVE:
-                return 0
+                return ExitCode.OK
         except EOFError:
             session.screen.notice("")
-            return 0
+            return ExitCode.OK
         except KeyboardInterrupt:
             if pressed:
                 session.screen.notice("")
-                return 130
+                return ExitCode.INTERRUPTED
             pressed = True
             session.screen.notice("Ctrl-C again, /quit or Ctrl-D leaves")
         except ClientError as error:

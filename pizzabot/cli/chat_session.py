@@ -6,8 +6,11 @@ The main thread waits and gets Ctrl-C: while an answer comes it stops the run, a
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
-from collections.abc import Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import CancelledError, Future
 from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -20,6 +23,8 @@ T = TypeVar("T")
 
 STOP_SECONDS = 10.0
 """How long a stopped run may take to end before the client leaves without it."""
+SAME_PRESS_SECONDS = 0.5
+"""Signals this close together are one press: `timeout` and some terminals send it to the process and to its group."""
 
 WAYS = (
     'a small model on this machine: pip install "pizzabot-host[local]" && pizzabot serve --model local:smollm2-135m',
@@ -59,12 +64,12 @@ class Session:
 
     async def _close(self) -> None:
         """End what an interrupted call left behind: it would complain on stderr when the loop goes."""
-        await self._client.__aexit__(None, None, None)
-        await self._loop.shutdown_asyncgens()
         while left := asyncio.all_tasks() - {asyncio.current_task()}:
             for task in left:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
+        await self._client.__aexit__(None, None, None)
+        await self._loop.shutdown_asyncgens()
 
     def connect(self) -> None:
         """Raises `UnreachableError` or `IncompatibleError`."""
@@ -98,24 +103,39 @@ class Session:
         return True
 
     def ask(self, text: str) -> RunEnded | RunFailed:
-        """Say `text`, show what comes, return how it ended. Ctrl-C stops the run; a second one leaves at once."""
+        """Say `text`, show what comes, return how it ended. Ctrl-C stops the run; a later second one leaves at once."""
         self.stopped = False
         run_id = uuid7()
         answering = asyncio.run_coroutine_threadsafe(self._answer(text, run_id), self._loop)
+        before = signal.signal(signal.SIGINT, self._stopper(run_id, answering))
         try:
             return answering.result()
-        except KeyboardInterrupt:
-            self.stopped = True
-        stopping = asyncio.run_coroutine_threadsafe(self._client.stop(self.thread_id, run_id), self._loop)
-        try:
-            with suppress(ClientError):
-                stopping.result(STOP_SECONDS)
-            return answering.result(STOP_SECONDS)
-        except TimeoutError:
+        except CancelledError:
             raise KeyboardInterrupt from None
         finally:
+            signal.signal(signal.SIGINT, before)
             answering.cancel()
             self.screen.end()
+
+    def _stopper(self, run_id: str, answering: Future[RunEnded | RunFailed]) -> Callable[..., None]:
+        """What Ctrl-C does while an answer comes. A handler: an exception could hit between two of its steps."""
+        pressed: list[float] = []
+
+        def on_interrupt(*_: object) -> None:
+            now = time.monotonic()
+            if pressed and now - pressed[0] > SAME_PRESS_SECONDS:
+                raise KeyboardInterrupt
+            if not pressed:
+                pressed.append(now)
+                self.stopped = True
+                asyncio.run_coroutine_threadsafe(self._stop_run(run_id, answering), self._loop)
+
+        return on_interrupt
+
+    async def _stop_run(self, run_id: str, answering: Future[RunEnded | RunFailed]) -> None:
+        self._loop.call_later(STOP_SECONDS, answering.cancel)
+        with suppress(ClientError):  # the answer's own connection says what is wrong
+            await self._client.stop(self.thread_id, run_id)
 
     def stop(self) -> None:
         """Stop whatever runs on the thread, whoever started it."""

@@ -92,10 +92,11 @@ def _say_hello(host: PizzabotHost, addresses: list[str]) -> None:
     print(f"pizzabot is listening on {', '.join(addresses)}", flush=True)
     broken = [report for report in host.ground.plugins.report() if report.state.broken]
     for report in broken:
-        print(
-            f"  plugin {report.name} is {report.state.value}: {host.ground.redact(report.reason or '')}", flush=True
-        )
+        print(f"  plugin {report.name} is {report.state.value}: {host.ground.redact(report.reason or '')}", flush=True)
     default = host.registry.default
+    if (problem := host.model_problem()) is not None:
+        print(f"  model {default} cannot be used: {problem}", flush=True)
+        return
     if default is not None:
         print(f"  model {default}; talk to it: pizzabot chat", flush=True)
         return

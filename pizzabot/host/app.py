@@ -18,7 +18,7 @@ from pizzabot.host.ground import Ground
 from pizzabot.host.ids import uuid7
 from pizzabot.host.models.advice import WAYS
 from pizzabot.host.models.catalogue import Catalogue
-from pizzabot.host.models.registry import ModelRegistry
+from pizzabot.host.models.registry import ModelRegistry, split_model_id
 from pizzabot.host.observers import ObserverBoard
 from pizzabot.host.plugins.making import PluginMaker
 from pizzabot.host.providers import Providers
@@ -30,7 +30,7 @@ from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
 from pizzabot.kernel import PluginReport
-from pizzabot_hookspecs import Caller
+from pizzabot_hookspecs import Caller, PizzabotError
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices
 from pizzabot_hookspecs.host import Health
 from pizzabot_hookspecs.http_routes import HttpRoutes
@@ -49,14 +49,18 @@ class PizzabotHost:
         self._logger = ground.logger("host")
         self._hub = Hub()
         self.observers = ObserverBoard(ground.logger("observers"))
+        self._providers = Providers(ground, maker)
         self.registry = self._make_registry()
         self.runtime_loading = Background(
             "runtime",
             lambda: runtime.prepare(RuntimeServices(graph_storage=storage)),
             logger=self._logger,
             clock=ground.clock,
+            redact=ground.redact,
         )
-        self.model_loading = Background("model", self._load_default_model, logger=self._logger, clock=ground.clock)
+        self.model_loading = Background(
+            "model", self._load_default_model, logger=self._logger, clock=ground.clock, redact=ground.redact
+        )
         self.engine = RunEngine(
             PumpServices(
                 storage=storage,
@@ -84,14 +88,13 @@ class PizzabotHost:
 
     def _make_registry(self) -> ModelRegistry:
         models = self.ground.settings.models
-        providers = Providers(self.ground, self.maker)
         logger = self.ground.logger("models")
         return ModelRegistry(
-            make_provider=providers.make,
-            uses=providers.uses,
+            make_provider=self._providers.make,
+            uses=self._providers.uses,
             default=models.default,
             fallback=models.fallback,
-            catalogue=Catalogue(clock=self.ground.clock, logger=logger),
+            catalogue=Catalogue(clock=self.ground.clock, logger=logger, redact=self.ground.redact),
             logger=logger,
         )
 
@@ -107,6 +110,16 @@ class PizzabotHost:
         """The agent runtime once it is prepared; raises why it is not."""
         await self.runtime_loading.ready()
         return self._runtime
+
+    def model_problem(self) -> str | None:
+        """Why no turn can use the default model, as far as that is known before its provider is made."""
+        if self.registry.default is None:
+            return None
+        try:
+            self._providers.offer(split_model_id(self.registry.default)[0])
+        except PizzabotError as error:
+            return self.ground.redact(error.detail)
+        return None
 
     async def _load_default_model(self) -> None:
         if self.registry.default is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pizzabot.host.ground import Ground
 from pizzabot.host.plugins.making import PluginMaker
-from pizzabot.kernel import NoSuchOffer
+from pizzabot.kernel import NoSuchOffer, OfferRecord
 from pizzabot_hookspecs import Unavailable
 from pizzabot_hookspecs.model_providers import ModelProvider
 
@@ -28,11 +28,16 @@ class Providers:
 
     async def make(self, use: str) -> ModelProvider:
         """The provider of `use`. Raises `Unavailable` `unregistered_provider`, which lists what there is."""
-        section = self._ground.settings.section("models", use)
+        record = self.offer(use)
+        made: ModelProvider = await self._maker.make(
+            record, use=use, section=self._ground.settings.section("models", use)
+        )
+        return made
+
+    def offer(self, use: str) -> OfferRecord:
+        """The offer behind `use`, without making anything. Raises like `make`, and `AmbiguousOffer`."""
         name = self._ground.settings.models.uses.get(use, use)
         try:
-            record = self._ground.plugins.choose(KIND, name)
+            return self._ground.plugins.choose(KIND, name)
         except NoSuchOffer as error:
             raise Unavailable("unregistered_provider", error.detail) from error
-        made: ModelProvider = await self._maker.make(record, use=use, section=section)
-        return made

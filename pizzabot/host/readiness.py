@@ -20,12 +20,19 @@ class Background:
     """One thing that is prepared in the background, once; `ready` waits for it and raises what went wrong."""
 
     def __init__(
-        self, name: str, prepare: Callable[[], Awaitable[None]], *, logger: Logger, clock: Callable[[], float]
+        self,
+        name: str,
+        prepare: Callable[[], Awaitable[None]],
+        *,
+        logger: Logger,
+        clock: Callable[[], float],
+        redact: Callable[[str], str] = str,
     ) -> None:
         self._name = name
         self._prepare = prepare
         self._logger = logger
         self._clock = clock
+        self._redact = redact
         self._task: asyncio.Task[None] | None = None
         self.state = Readiness.LOADING
         self.error: PizzabotError | None = None
@@ -53,7 +60,7 @@ class Background:
         if self.seconds is not None:
             told["seconds"] = round(self.seconds, 3)
         if self.error is not None:
-            told |= {"code": self.error.code, "detail": self.error.detail}
+            told |= {"code": self.error.code, "detail": self._redact(self.error.detail)}
         return told
 
     async def _run(self) -> None:

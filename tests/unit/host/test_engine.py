@@ -235,7 +235,8 @@ def test_a_missing_model_fails_the_run_and_the_next_one_works(tmp_path):
         async with rig(tmp_path, ScriptedRuntime()) as parts:
             parts.models.fail_with = Unavailable("no_model", "no model is configured")
             run_id = (await start(parts, "t", "hi"))["result"]["run_id"]
-            assert (await settled(parts, run_id)).status is RunStatus.ERROR
+            row = await settled(parts, run_id)
+            assert (row.status, row.error_code) == (RunStatus.ERROR, "MODEL_UNAVAILABLE")
             parts.models.fail_with = None
             run_id = (await start(parts, "t", "again"))["result"]["run_id"]
             assert (await settled(parts, run_id)).status is RunStatus.SUCCESS
@@ -249,6 +250,7 @@ def test_a_model_that_was_chosen_for_a_thread_stays_its_model(tmp_path):
             await start(parts, "t", "hi", config={"configurable": {"model": "work:big"}})
             await parts.engine.when_idle()
             await start(parts, "t", "again")
+            await parts.engine.when_idle()
             await start(parts, "u", "hi")
             await parts.engine.when_idle()
             assert parts.models.asked == ["work:big", "work:big", None]
@@ -289,7 +291,7 @@ def test_a_run_that_was_being_stopped_when_the_server_died_ends_stopped(tmp_path
         async with rig(tmp_path, ScriptedRuntime(), storage=open_storage(tmp_path)) as after:
             await after.engine.recover()
             assert (await settled(after, run_id)).status is RunStatus.CANCELLED
-            assert after.runtime.turns == []
+            assert [(turn.settle, turn.recover) for turn in after.runtime.turns] == [(True, True)]
             assert root_of(await log_of(after, "t"))[-1]["code"] == "CANCELLED"
 
     run(scene())
