@@ -15,21 +15,28 @@ from langchain_core.language_models import BaseChatModel
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
 from pizzabot_builtin_plugins.deepagents_runtime.middleware import agent_middleware, conversation_middleware
+from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
+    from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
     from pizzabot_hookspecs.agent_runtimes import ChosenModel
     from pizzabot_hookspecs.model_providers import ModelDescriptor
 
 
-def build_graph(model: ChosenModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
-    """The graph that answers with `model`. Takes milliseconds to hundreds of them: call it in the builder's thread."""
+def build_graph(
+    model: ChosenModel, *, going_on: bool = False, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any]
+) -> Graph:
+    """The graph that answers with `model`. Takes milliseconds to hundreds of them: call it in the builder's thread.
+
+    A turn that is `going_on` may find open tool calls, whoever made them; a plain conversation could not finish them.
+    """
     chat = with_known_window(model.chat, model.descriptor)
-    if model.descriptor.supports_tools is False:
-        return build_conversation(chat, checkpointer)
-    return build_agent(chat, checkpointer)
+    if model.descriptor.supports_tools is not False:
+        return build_agent(chat, tools, checkpointer)
+    return build_agent(chat, tools, checkpointer, offered=False) if going_on else build_conversation(chat, checkpointer)
 
 
 def build_conversation(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
@@ -44,9 +51,16 @@ def build_conversation(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[An
     return graph
 
 
-def build_agent(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+def build_agent(
+    chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any], *, offered: bool = True
+) -> Graph:
     """A deep agent. Without a name: LangChain would write it into every answer, and some providers refuse it there."""
-    graph: Graph = create_deep_agent(chat, middleware=agent_middleware(), checkpointer=checkpointer)
+    graph: Graph = create_deep_agent(
+        chat,
+        tools=[contained(tool.tool) for tool in tools.tools.values()],
+        middleware=agent_middleware(chat, tools, offered=offered),
+        checkpointer=checkpointer,
+    )
     return graph
 
 

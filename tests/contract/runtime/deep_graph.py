@@ -1,4 +1,3 @@
-# ruff: noqa: TID253 - a test of what these libraries do
 """A real deep agent with a tool, a gated tool, a tool that asks and a subagent, and the events of its turns."""
 
 from __future__ import annotations

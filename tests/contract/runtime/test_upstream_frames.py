@@ -1,4 +1,3 @@
-# ruff: noqa: TID253 - a test of what these libraries do
 """The shapes of LangGraph's v3 events that the normaliser relies on: a package that changes one fails here first."""
 
 from __future__ import annotations

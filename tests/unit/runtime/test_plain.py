@@ -1,4 +1,3 @@
-# ruff: noqa: TID253 - tests about these libraries' objects
 """Live objects become plain JSON, messages as their own `model_dump` has them."""
 
 from __future__ import annotations
