@@ -1,8 +1,8 @@
-"""`pizzabot serve`: time to a Healthy /ping, to the first turn, first event after the POST, loop gaps, idle memory.
+"""`pizzabot serve`: time to a Healthy /ping and to the first turn, first event after a POST, idle memory.
 
     python bench/serve.py [--runs 5]
 
-A real process on loopback with the echo model and an empty data root. Prints p50 and p99 over the runs, and the machine.
+A real process on loopback with the echo model and an empty data root.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
     measured = [measure() for _ in range(runs + 1)][1:]  # the first one writes byte code
-    print(f"machine: {platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    machine = platform.processor() or platform.machine()
+    print(f"machine: {machine}, {os.cpu_count()} cores, Python {platform.python_version()}")
     for name, unit in (
         ("healthy", "s"), ("runtime_ready", "s"), ("first_turn", "s"), ("longest_ping_while_loading", "ms"),
         ("first_event", "ms"), ("resident_idle", "MB"),
     ):  # fmt: skip
         values = [value for run in measured for value in (run[name] if isinstance(run[name], list) else [run[name]])]
-        print(f"{name:28} p50 {quantile(values, 50):8.2f} {unit}   p99 {quantile(values, 99):8.2f} {unit}   n={len(values)}")
+        p50, p99 = quantile(values, 50), quantile(values, 99)
+        print(f"{name:28} p50 {p50:8.2f} {unit}   p99 {p99:8.2f} {unit}   n={len(values)}")
 
 
 def quantile(values: list[float], percent: int) -> float:
@@ -45,7 +47,8 @@ def quantile(values: list[float], percent: int) -> float:
 
 def measure() -> dict[str, float | list[float]]:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "pizzabot", "serve", "--port", "0", "--data-root", folder, "--model", "echo:echo"]
+        serve = [sys.executable, "-m", "pizzabot", "serve", "--port", "0"]
+        command = [*serve, "--data-root", folder, "--model", "echo:echo"]
         began = time.perf_counter()
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:

@@ -1,1 +1,1 @@
-"""The plugins that ship with pizzabot, one package each. The kernel's table of strings names them; nothing imports them."""
+"""The plugins that ship with pizzabot, one package each. The kernel's table of strings names them."""

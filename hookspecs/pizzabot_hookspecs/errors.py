@@ -108,7 +108,8 @@ _SIGNS: tuple[tuple[RunErrorCode, tuple[str, ...]], ...] = (
 def classify(error: object) -> str:
     """The code for `error`: an exception, a string, a mapping with `name`/`code`/`message`, or None.
 
-    A `code` attribute (or key) that is one of `RunErrorCode`, in either case, wins; else the words of spec/05 §9 decide; else GENERAL.
+    A `code` attribute (or key) that is one of `RunErrorCode`, in either case, wins; else the words of spec/05 §9
+    decide; else GENERAL.
     """
     if error is None:
         return RunErrorCode.GENERAL

@@ -47,7 +47,7 @@ class NewInterrupt:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interrupt:
-    """A row of `interrupts`. `answer` is the canonical, checked one; `decided_by` says who, as the client named itself."""
+    """A row of `interrupts`. `answer` is the canonical, checked one; `decided_by` says who decided."""
 
     interrupt_id: str
     run_id: str

@@ -152,7 +152,7 @@ class NewEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredEvent:
-    """An event of the log. `seq` is its place, 1..n per thread without gaps; `run_id` is None for a thread's own facts."""
+    """An event of the log. `seq` counts from 1 per thread, without gaps; `run_id` is None for the thread's facts."""
 
     seq: int
     thread_id: str

@@ -102,7 +102,7 @@ def _command(session: Session, text: str) -> _Next:
         _status(session)
     elif word == "/help":
         for line in HELP:
-            session.screen.notice(line)
+            session.screen.notice(line, as_it_is=True)
     else:
         session.screen.notice(f"no command {word}; /help lists them, //… says a text that begins with a slash")
     return _Next.GO_ON

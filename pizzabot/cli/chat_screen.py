@@ -78,11 +78,11 @@ class Screen:
         if not self._at_line_start and not self._json:
             self._write(self._out, "\n")
 
-    def notice(self, text: str) -> None:
-        """A line for the person, beside the answer."""
+    def notice(self, text: str, *, as_it_is: bool = False) -> None:
+        """A line for the person, beside the answer; `as_it_is` keeps the columns of a text of our own."""
         if self._on_terminal:
             self.end()
-        print(one_line(text), file=self._err, flush=True)
+        print(text if as_it_is else one_line(text), file=self._err, flush=True)
 
     def _text(self, text: str, message_id: str) -> None:
         self._paragraph(message_id)

@@ -33,6 +33,8 @@ BY_CODE: dict[str, ExitCode] = {
             "invalid_reference",
             "invalid_settings",
             "invalid_toml",
+            "keyring_timeout",
+            "keyring_unavailable",
             "literal_secret",
             "missing_extra",
             "malformed_model_id",
@@ -52,11 +54,18 @@ BY_CODE: dict[str, ExitCode] = {
         ExitCode.CONFIGURATION,
     ),
     **dict.fromkeys(
-        ("address_not_available", "data_root_in_use", "data_root_not_writable", "port_in_use", "port_not_permitted"),
+        (
+            "address_not_available",
+            "data_root_in_use",
+            "data_root_is_shared",
+            "data_root_not_writable",
+            "port_in_use",
+            "port_not_permitted",
+        ),
         ExitCode.TAKEN,
     ),
     **dict.fromkeys(("database_damaged", "schema_too_new", "storage_failed"), ExitCode.STORAGE),
-    "server_unreachable": ExitCode.UNREACHABLE,
+    "unreachable": ExitCode.UNREACHABLE,
 }
 """By an error's `code`. Every other error of ours is FAILED."""
 

@@ -81,7 +81,7 @@ def _failed(error: Exception, *, debug: bool) -> int:
         with suppress(OSError, ValueError):
             print(redact("".join(traceback.format_exception(error))), file=sys.stderr, end="")
     if isinstance(error, PizzabotError):
-        say(redact(error.detail))
+        say(f"{redact(error.detail)} [{error.code}]")
         return exit_code_of(error.code)
     if isinstance(error, OSError) and error.filename is None and _output_failed():
         say(f"standard output cannot be written: {error.strerror}")

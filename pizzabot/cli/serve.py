@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,14 @@ if TYPE_CHECKING:
     from pizzabot.host.app import PizzabotHost
     from pizzabot.host.ground import Ground
 
+OPEN_FILES = 16_384
+"""What a server asks the system for at its start; the hard limit counts where it is lower."""
+
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", metavar="H", help="address to listen on (default 127.0.0.1)")
     parser.add_argument("--port", metavar="N", type=_port, help="port to listen on, 0 for any (default 8080)")
-    parser.add_argument("--data-root", metavar="DIR", type=Path, help="folder of this installation's data")
+    parser.add_argument("--data-root", metavar="DIR", type=_folder, help="folder of this installation's data")
     parser.add_argument("--config", metavar="FILE", type=Path, help="the pizzabot.toml to use")
     parser.add_argument("--model", metavar="USE:MODEL", help="the default model, such as local:smollm2-135m")
 
@@ -31,9 +35,13 @@ def run(args: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM; 0 after an orderly stop. Raises `PizzabotError` when it cannot start."""
     from pizzabot.cli.redaction import process_redactor
     from pizzabot.host.ground import open_ground
+    from pizzabot.host.models.registry import split_model_id
     from pizzabot.settings import load_settings
 
+    _allow_many_files()
     settings = load_settings(config=args.config, environ=os.environ, cwd=Path.cwd(), overrides=_overrides(args))
+    if settings.models.default is not None:
+        split_model_id(settings.models.default)  # said now, while somebody is looking
     discover = not getattr(args, "no_plugins", False)
     with open_ground(
         settings, process="server", terminal=sys.stderr.isatty(), discover=discover, redactor=process_redactor()
@@ -42,10 +50,28 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _allow_many_files() -> None:
+    """Each connection is an open file: with the usual 1,024 some idle ones would leave none for the database."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # the system has a lower limit of its own: then it stays as it was
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _port(text: str) -> int:
     if text.isdecimal() and 0 <= int(text) <= 65535:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
+
+
+def _folder(text: str) -> Path:
+    if text.strip():
+        return Path(text)
+    # `--data-root "$UNSET"` would make the working folder one, and take it from everybody else.
+    raise argparse.ArgumentTypeError("it is empty: name a folder, or leave the option out")
 
 
 def _overrides(args: argparse.Namespace) -> Mapping[str, Any]:
@@ -85,11 +111,19 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
         loop.add_signal_handler(number, asked)
 
 
+def _chat_command(addresses: list[str]) -> str:
+    """What to type in another terminal; `chat` finds the usual address by itself."""
+    http = next((address for address in addresses if address.startswith("http")), None)
+    return "pizzabot chat" if http in (None, "http://127.0.0.1:8080") else f"pizzabot chat --url {http}"
+
+
 def _say_hello(host: PizzabotHost, addresses: list[str]) -> None:
     """The first lines that a person sees, and the line that a program waits for."""
     from pizzabot.host.models.advice import WAYS
 
     print(f"pizzabot is listening on {', '.join(addresses)}", flush=True)
+    if (file := host.ground.settings.file) is not None:
+        print(f"  configuration {file}", flush=True)  # it may be one that happened to lie in the working folder
     broken = [report for report in host.ground.plugins.report() if report.state.broken]
     for report in broken:
         print(f"  plugin {report.name} is {report.state.value}: {host.ground.redact(report.reason or '')}", flush=True)
@@ -98,7 +132,7 @@ def _say_hello(host: PizzabotHost, addresses: list[str]) -> None:
         print(f"  model {default} cannot be used: {problem}", flush=True)
         return
     if default is not None:
-        print(f"  model {default}; talk to it: pizzabot chat", flush=True)
+        print(f"  model {default}; talk to it: {_chat_command(addresses)}", flush=True)
         return
     print("  no model is configured yet; ways to get one:", flush=True)
     for number, way in enumerate(WAYS, start=1):

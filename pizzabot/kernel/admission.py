@@ -20,7 +20,7 @@ def is_name(text: object) -> bool:
     return isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", text) is not None
 
 
-class Refused(Exception):  # noqa: N818  # a decision about a plugin, not a fault of the kernel's
+class Refused(Exception):  # a decision about a plugin, not a fault of the kernel's
     """Raised by each phase of loading: the one-line reason that the report shows, and the state."""
 
     def __init__(self, reason: str, state: PluginState = PluginState.FAILED) -> None:

@@ -12,7 +12,7 @@ from typing import TextIO
 
 from pizzabot.logs.files import LogFiles
 from pizzabot.logs.records import Entry, to_line, to_record
-from pizzabot.logs.terminal import to_text
+from pizzabot.logs.terminal import is_progress, to_text
 from pizzabot_hookspecs.support.redaction import Redactor
 
 RETRY_SECONDS = 5.0
@@ -51,6 +51,7 @@ class LogWriter:
         self._closed = False
         self._reported = 0
         self._wait_until = 0.0
+        self._at_line_start = True
         self.counts = LogCounts()
         self._thread = threading.Thread(target=self._run, name="pizzabot-logs", daemon=True)
         self._thread.start()
@@ -107,7 +108,7 @@ class LogWriter:
             self.counts.failed += 1
             self._say(f"a log record of {entry.component} cannot be shown: {type(error).__name__}")
             return
-        self._say(text)
+        self._say(text, stays=not is_progress(record) or record["context"]["fraction"] == 1)
         self._to_file(line)
 
     def _to_file(self, line: bytes) -> None:
@@ -123,11 +124,13 @@ class LogWriter:
             self._files.close()
             self._say(f"pizzabot: the log cannot be written ({error.strerror or error}); going on without it")
 
-    def _say(self, text: str) -> None:
+    def _say(self, text: str, *, stays: bool = True) -> None:
+        """A line for the terminal. One that does not stay is overwritten by the next: a bar that grows."""
         if self._stream is None:
             return
+        start, self._at_line_start = ("" if self._at_line_start else "\r\x1b[K"), stays
         try:
-            self._stream.write(f"{text}\n")
+            self._stream.write(f"{start}{text}" + ("\n" if stays else ""))
             self._stream.flush()
         except (OSError, ValueError):  # the terminal is gone
             self._stream = None

@@ -7,8 +7,9 @@ It echoes the last message word by word, unless the message is one of these:
     tool a          calls the unrepeatable tool a: announced by an intent, run, closed
 
 `gates` hold a turn at a named step until the test lets it go, so that no test sleeps: `await
-runtime.reached("word:1")`, then `runtime.release("word:1")`. Steps: `word:<n>`, `tool:<name>` (announced, not run), `ran:<name>` (run, not yet
-closed). What a turn asked for is kept in `memory`, which a test hands to the next runtime to play a restart.
+runtime.reached("word:1")`, then `runtime.release("word:1")`. Steps: `word:<n>`, `tool:<name>` (announced, not run),
+`ran:<name>` (run, not closed). What a turn asked for is kept in `memory`, which a test hands to the next runtime to
+play a restart.
 """
 
 from __future__ import annotations

@@ -17,14 +17,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from servers import Server, running_server
-from talking import over_http
+from talking import conversation
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ARRANGEMENTS = {
     "default": "",
     "audit": "",
     "replay": '[runtime]\nuse = "replay"\n',
-    "lines": '[transports]\nuse = ["http", "lines"]\n',
+    "lines": '[transports]\nuse = ["lines"]\n',
 }
 EXAMPLE_OF = {"audit": "storage-audit", "replay": "runtime-replay", "lines": "transport-lines"}
 
@@ -79,7 +79,7 @@ def play(server: Server) -> Callable[[Scene], Any]:
 
     def played(scene: Scene) -> Any:
         async def bounded() -> Any:
-            async with asyncio.timeout(60), over_http(server.http) as talk:
+            async with asyncio.timeout(60), conversation(server.addresses) as talk:
                 return await scene(talk)
 
         return asyncio.run(bounded())

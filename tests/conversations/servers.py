@@ -38,6 +38,8 @@ class Server:
         self._environ = dict(environ)
         self._process: subprocess.Popen[str] | None = None
         self.addresses: tuple[str, ...] = ()
+        self.printed = ""
+        """Standard output of a server that has ended: everything after its address."""
 
     @property
     def pid(self) -> int:
@@ -83,13 +85,15 @@ class Server:
         process, self._process = self._process, None
         assert process is not None
         process.send_signal(number)
+        assert process.stdout is not None
         try:
-            process.communicate(timeout=STOP_SECONDS)
-        except subprocess.TimeoutExpired:
+            process.wait(timeout=STOP_SECONDS)
+        finally:
             process.kill()
-            process.communicate()
-            raise
-        self._errors.close()
+            self.printed = process.stdout.read()
+            process.stdout.close()
+            process.wait()
+            self._errors.close()
         return process.returncode
 
     def close(self) -> None:

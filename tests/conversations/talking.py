@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+import sys
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any, Protocol, Self
 
 import httpx
 
 CHANNELS = ("values", "messages", "tools", "lifecycle", "input", "checkpoints", "custom")
 Frame = dict[str, Any]
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Conversation(Protocol):
@@ -120,7 +123,53 @@ def texts(state: dict[str, Any] | None) -> list[tuple[str, str]]:
     return told
 
 
+class LinesConversation:
+    """The same over `examples/transport-lines`, with the client that it ships."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._number = 0
+
+    async def command(self, thread_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        body = {"id": self._number, "method": method, "params": params}
+        return (await self._client.call("command", thread_id=thread_id, command=body))["envelope"]
+
+    async def state(self, thread_id: str) -> dict[str, Any] | None:
+        from pizzabot_lines.client import Refused
+
+        try:
+            return await self._client.call("state", thread_id=thread_id)
+        except Refused as refused:
+            if refused.code == "no_such_thread":
+                return None
+            raise
+
+    async def frames(self, thread_id: str, *, since: int | None = None) -> AsyncIterator[Frame]:
+        cursor = {} if since is None else {"since": since}
+        stream = self._client.events(thread_id, channels=list(CHANNELS), **cursor)
+        try:
+            async for frame in stream:
+                yield frame
+        finally:
+            await stream.aclose()
+
+
 @asynccontextmanager
-async def over_http(url: str) -> AsyncIterator[HttpConversation]:
-    async with HttpConversation(url) as talk:
-        yield talk
+async def conversation(addresses: Sequence[str]) -> AsyncIterator[Conversation]:
+    """Over HTTP where the server speaks it, else over lines."""
+    http = next((address for address in addresses if address.startswith("http")), None)
+    if http is not None:
+        async with HttpConversation(http) as talk:
+            yield talk
+        return
+    sys.path.insert(0, str(EXAMPLES / "transport-lines"))
+    try:
+        from pizzabot_lines.client import LinesClient
+    finally:
+        sys.path.pop(0)
+    client = await LinesClient.connect(addresses[0])
+    try:
+        yield LinesConversation(client)
+    finally:
+        await client.close()

@@ -14,7 +14,11 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
-from pizzabot_builtin_plugins.deepagents_runtime.middleware import agent_middleware, conversation_middleware
+from pizzabot_builtin_plugins.deepagents_runtime.middleware import (
+    Discreet,
+    agent_middleware,
+    conversation_middleware,
+)
 from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
 
 if TYPE_CHECKING:
@@ -36,15 +40,17 @@ def build_graph(
     chat = with_known_window(model.chat, model.descriptor)
     if model.descriptor.supports_tools is not False:
         return build_agent(chat, tools, checkpointer)
-    return build_agent(chat, tools, checkpointer, offered=False) if going_on else build_conversation(chat, checkpointer)
+    if going_on:
+        return build_agent(chat, tools, checkpointer, offered=False)
+    return build_conversation(chat, tools, checkpointer)
 
 
-def build_conversation(chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
+def build_conversation(chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
     """Prompt, messages, answer. Nothing of a deep agent: what it adds is for tools that this model cannot call."""
     graph: Graph = create_agent(
         chat,
         system_prompt=prompts.CONVERSATION,
-        middleware=conversation_middleware(chat),
+        middleware=[*conversation_middleware(chat), Discreet(tools.redact)],
         state_schema=DeepAgentState,
         checkpointer=checkpointer,
     )

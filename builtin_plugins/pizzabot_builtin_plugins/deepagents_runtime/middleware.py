@@ -25,6 +25,7 @@ from pizzabot_builtin_plugins.deepagents_runtime import prompts
 from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
 from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import ToolCalls
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
+from pizzabot_hookspecs.errors import PizzabotError, classify
 
 FILES, DELEGATION, PLANNING = "FilesystemMiddleware", "SubAgentMiddleware", "TodoListMiddleware"
 """What `create_deep_agent` adds by itself, by name: file tools, the tool `task` with a subagent of its own, a to-do
@@ -49,6 +50,7 @@ def agent_middleware(
         delegation(chat, tools) if tools.subagents else Withheld(DELEGATION),
         Withheld(PLANNING),
         ToolCalls(tools.tools, redact=tools.redact),
+        Discreet(tools.redact),
         *([OwnPrompt(prompts.AGENT)] if offered else [*conversation_middleware(chat), NoTools()]),
     ]
 
@@ -67,6 +69,7 @@ def delegation(chat: BaseChatModel, tools: ToolSet) -> AgentMiddleware[Any, Any,
                 create_summarization_middleware(chat, StateBackend()),
                 PatchToolCallsMiddleware(),
                 ToolCalls(subagent.tools, redact=tools.redact),
+                Discreet(tools.redact),
                 OwnPrompt(subagent.prompt),
             ],
         )
@@ -148,3 +151,28 @@ class RecentMessages(AgentMiddleware[Any, Any, Any]):
             start_on="human",
         )
         return await handler(request.override(messages=cast("list[AnyMessage]", recent or request.messages[-1:])))
+
+
+class Discreet(AgentMiddleware[Any, Any, Any]):
+    """Hides secrets in what a model raises: LangGraph writes a failed step's error into the checkpoint as it is."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__()
+        self._redact = redact
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        try:
+            return await handler(request)
+        except Exception as error:
+            told = self._redact(repr(error))
+            if told == repr(error):
+                raise
+            # The class and its facts (a status) decide the code of the run's end: kept where the text can be changed.
+            error.args = tuple(self._redact(part) if isinstance(part, str) else part for part in error.args)
+            if self._redact(repr(error)) == repr(error):
+                raise
+            raise PizzabotError(classify(error), self._redact(str(error))) from None

@@ -119,7 +119,7 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
 
 def _refused_command(services: Services, body: object, error: PizzabotError) -> Response[bytes]:
     """What never reached the command, in the envelope that the command's clients read (wire.md §2)."""
-    code = "invalid_argument" if isinstance(error, InvalidRequest) else error.code
+    code = "invalid_argument" if error.code == "invalid_json" else error.code
     command_id = body.get("id") if isinstance(body, dict) else None
     message = services.redact(error.detail)
     envelope = {"type": "error", "id": command_id, "error": code, "message": message}

@@ -7,9 +7,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, field_validator
 
-DEFAULT_ORIGINS = ("http://localhost:5173", "http://127.0.0.1:5173")
-"""Where the page's development server runs. The server's own origins need not be listed."""
-
 _ORIGIN = re.compile(r"null|[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?")
 
@@ -67,7 +64,7 @@ class HttpSettings(BaseModel):
     )
     allowed_origins: StringList | None = Field(
         default=None,
-        description=f"browser origins beside the server's own; default {', '.join(DEFAULT_ORIGINS)}; may hold null",
+        description="browser origins beside the server's own, none by default; may hold null",
     )
     allowed_hosts: StringList = Field(
         default_factory=list, description="further `Host` headers, `name` or `name:port`, for a proxy or another name"
@@ -111,4 +108,4 @@ class HttpSettings(BaseModel):
 
     @property
     def origins(self) -> frozenset[str]:
-        return frozenset(DEFAULT_ORIGINS if self.allowed_origins is None else self.allowed_origins)
+        return frozenset(self.allowed_origins or ())

@@ -25,7 +25,7 @@ MAX_ERROR_BYTES = 65_536
 """Of an error answer, no more than this is read."""
 
 
-class _NeverBegan(Exception):  # noqa: N818  a condition between two functions of this module
+class _NeverBegan(Exception):
     """The connection broke before an answer began: where the child has died since its last turn, another is asked."""
 
 

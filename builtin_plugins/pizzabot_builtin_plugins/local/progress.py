@@ -42,7 +42,8 @@ class LoggedProgress:
 
     def __call__(self, done: int, total: int | None, /) -> None:
         if self._tenths.reached(done, total):
-            self._logger.info("local.fetching", model=self._model, progress=in_words(done, total))
+            told = {"progress": in_words(done, total)} | ({"fraction": round(done / total, 2)} if total else {})
+            self._logger.info("local.fetching", model=self._model, **told)
 
 
 class PlainProgress(AbstractContextManager["PlainProgress"]):

@@ -18,16 +18,26 @@ from pizzabot_hookspecs.errors import Conflict, NotPermitted
 LOCK_FILE = "lock"
 """Inside the data root; holds the pid of the process that has it, and nothing while nobody does."""
 
+OURS = frozenset({LOCK_FILE, "app.sqlite", "secrets.json", "logs"})
+"""What a folder that was a data root before has at least one of."""
+
 _PID_BYTES = 32
 
 
 def prepare_data_root(path: Path) -> Path:
     """Create the folder where it is missing, make it 0700 also where it was not, check that a file can be written.
 
-    Returns the absolute path. Raises `NotPermitted` `data_root_not_writable`. (spec/03 §1.)
+    Returns the absolute path. Raises `NotPermitted` `data_root_not_writable`, and `data_root_is_shared` for a folder
+    that others use and that was never a data root: making it private would take it from them. (spec/03 §1.)
     """
     path = Path(os.path.abspath(path))  # noqa: PTH100 - `resolve` would follow a link that the person chose
     try:
+        if _others_use(path):
+            raise NotPermitted(
+                "data_root_is_shared",
+                f"data root {path} has other files in it and is open to other users, and would be made private;"
+                " name a folder of its own with --data-root",
+            )
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
         with tempfile.TemporaryFile(dir=path):
@@ -35,6 +45,14 @@ def prepare_data_root(path: Path) -> Path:
     except OSError as error:
         raise _not_writable(path, error) from error
     return path
+
+
+def _others_use(path: Path) -> bool:
+    """Whether the folder is not ours alone: open to others, not empty, and without anything that a server leaves."""
+    if not path.is_dir() or not path.stat().st_mode & 0o077:
+        return False
+    names = {entry.name for entry in path.iterdir()}
+    return bool(names) and not names & OURS
 
 
 class DataRootLock:

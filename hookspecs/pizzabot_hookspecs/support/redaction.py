@@ -35,10 +35,11 @@ _HARMLESS_NAME = re.compile(
 _HARMLESS_VALUES = frozenset({"true", "false", "none", "null", "user", "auto", "default", "disabled", "enabled"})
 
 _SCHEME = r"(?:Bearer|Basic|Token|Digest)\s+"
+# `secret-stores:file` is an offer, not an assignment.
 _SHAPES = re.compile(
     r"(?P<url>[?&](?:access_token|api_key|key|secret|token)=)(?!<redacted>)[^&#\s\"'<>]+"
     r"|(?P<userinfo>://[^/\s:@\"']{0,256}:)(?!<redacted>)[^/\s@\"']{1,1024}(?=@)"
-    r"|(?P<assigned>(?:api[_-]?key|password|passwd|secret|token(?!s)|authorization)[\w-]{0,64}[\"']?\s{0,8}(?:=|:)\s{0,8})"
+    r"|(?P<assigned>(?:api[_-]?key|password|passwd|secret(?!-stores:)|token(?!s)|authorization)[\w-]{0,64}[\"']?\s{0,8}(?:=|:)\s{0,8})"
     r"(?:(?P<quote>[\"'])(?!<redacted>)(?:\\.|(?!(?P=quote))[^\\])+(?P=quote)"
     rf"|(?!<redacted>|[\"']){_SCHEME}(?!<redacted>)[^\s\"',;]+|(?!<redacted>|[\"']|{_SCHEME})[^\s\"',;&}}\])]+)"
     r"|(?P<bearer>\bBearer\s{1,8})(?!<redacted>)[A-Za-z0-9._~+/=-]+",
@@ -135,7 +136,13 @@ def _hidden(key: str, value: object) -> object | None:
     return None if counted else REDACTED
 
 
+# Not a value but a way to write one: `token = {env = "NAME"}`, `${NAME}`, `API_KEY=…` in advice of our own.
+_PLACEHOLDER = re.compile(r"(?:\{(?:env|keyring|file)?|…)(?=\s)|\$\{\w*\}(?!\w)")
+
+
 def _hide_shape(match: re.Match[str]) -> str:
+    if match["assigned"] and _PLACEHOLDER.match(match.string, match.end("assigned")):
+        return match[0]
     start = match["url"] or match["userinfo"] or match["assigned"] or match["bearer"]
     quote = match["quote"] or ""
     return f"{start}{quote}{REDACTED}{quote}"

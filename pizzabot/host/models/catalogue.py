@@ -31,8 +31,9 @@ class Listing:
 class Catalogue:
     """Listings by use. One provider's failure never hides the others; its last good list is served stale."""
 
-    def __init__(self, *, clock: Callable[[], float], logger: Logger) -> None:
+    def __init__(self, *, clock: Callable[[], float], logger: Logger, redact: Callable[[str], str] = str) -> None:
         self._clock = clock
+        self._redact = redact
         self._logger = logger
         self._kept: dict[str, Listing] = {}
         self._good: dict[str, Sequence[ModelDescriptor]] = {}
@@ -74,4 +75,6 @@ class Catalogue:
 
     def _failed(self, use: str, code: str, message: str) -> Listing:
         good = self._good.get(use, ())
-        return Listing(use=use, models=good, listed_at=self._clock(), stale=bool(good), code=code, message=message)
+        return Listing(
+            use=use, models=good, listed_at=self._clock(), stale=bool(good), code=code, message=self._redact(message)
+        )

@@ -41,6 +41,9 @@ class ModelRegistry:
         self._uses = uses
         self.default = default
         self._fallback = tuple(fallback)
+        self.answering: str | None = None
+        """What the default last meant: itself, or the fallback that stands in, and then `passed_over` says why."""
+        self.passed_over: PizzabotError | None = None
         self._catalogue = catalogue
         self._logger = logger
         self._providers: dict[str, asyncio.Task[ModelProvider]] = {}
@@ -60,10 +63,14 @@ class ModelRegistry:
         failures: list[PizzabotError] = []
         for candidate in candidates:
             try:
-                return await self._chosen(candidate)
+                chosen = await self._chosen(candidate)
             except PizzabotError as error:
                 failures.append(error)
                 self._logger.warning("models.unavailable", model=candidate, code=error.code, detail=error.detail)
+            else:
+                self.answering = chosen.id
+                self.passed_over = failures[0] if failures else None
+                return chosen
         raise failures[0]
 
     async def provider(self, use: str) -> ModelProvider:

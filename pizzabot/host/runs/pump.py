@@ -119,12 +119,21 @@ class RunPump:
             return None
         if self._run.attempt > 1 and not settles and (await self._needs_attention(writer)):
             return None
-        if self._run.attempt > MAX_ATTEMPTS:
+        given_up = self._run.attempt > MAX_ATTEMPTS and not settles
+        await self._work_off(writer, settle=settles or given_up)
+        if given_up:
             return PizzabotError(
                 "RECOVERY_FAILED",
                 f"this run was started {MAX_ATTEMPTS} times and the server did not survive it: send the message again",
             )
-        self._work = asyncio.create_task(self._turn(writer, settle=settles), name=f"turn {self._run.run_id}")
+        work = self._work
+        if work is None or work.cancelled():
+            return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
+        return work.exception()
+
+    async def _work_off(self, writer: EventWriter, *, settle: bool) -> None:
+        """The turn, until it has ended or was ended; raises only what makes writing impossible."""
+        self._work = asyncio.create_task(self._turn(writer, settle=settle), name=f"turn {self._run.run_id}")
         await asyncio.wait({self._work})
         if self._stopping is not None:
             await self._stopping
@@ -132,9 +141,6 @@ class RunPump:
             raise Conflict("lease_lost", f"run {self._run.run_id} was taken over by another server")
         if writer.failure is not None:
             raise writer.failure
-        if self._work.cancelled():
-            return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
-        return self._work.exception()
 
     async def _begin(self, writer: EventWriter) -> None:
         known = await self._events_so_far() if self._run.attempt > 1 else []

@@ -35,7 +35,8 @@ async def open_observer(
         held.__exit__(None, None, None)
         raise
     gap = _gap(bounds, since)
-    reader = _Reader(log, thread_id, wanted, subscription, cursor, idle_seconds, clock, caller)
+    known = bounds.last_seq > 0
+    reader = _Reader(log, thread_id, wanted, subscription, cursor, idle_seconds, clock, caller, known=known)
 
     async def observe() -> AsyncGenerator[EventBatch, None]:
         try:
@@ -80,6 +81,8 @@ class _Reader:
         idle_seconds: float,
         clock: Callable[[], float],
         caller: Caller,
+        *,
+        known: bool,
     ) -> None:
         self._log = log
         self._thread_id = thread_id
@@ -89,6 +92,8 @@ class _Reader:
         self._idle_seconds = idle_seconds
         self._clock = clock
         self._caller = caller
+        self._is_callers = known
+        """Whether the log has shown the caller an event: the hub tells a thread's events to whoever knows its id."""
 
     async def batches(self) -> AsyncGenerator[EventBatch, None]:
         spoke = self._clock()
@@ -118,6 +123,7 @@ class _Reader:
             if not events:
                 return
             self._cursor = events[-1].seq
+            self._is_callers = True
             if wanted := select(events, self._wanted):
                 yield EventBatch(events=wanted)
             if len(events) < PAGE_EVENTS:
@@ -126,7 +132,7 @@ class _Reader:
     def _tail(self) -> EventBatch | None:
         """What was published after the cursor and not read already; None when the log must be read instead."""
         events = self._subscription.take()
-        if self._subscription.lagging:
+        if self._subscription.lagging or (events and not self._is_callers):
             return None
         fresh = [event for event in events if event.seq > self._cursor]
         if not fresh:

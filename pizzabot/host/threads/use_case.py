@@ -26,11 +26,13 @@ class HostThreads:
         engine: RunEngine,
         hub: Hub,
         runtime: Callable[[], Awaitable[AgentRuntime]],
+        redact: Callable[[str], str] = str,
     ) -> None:
         self._storage = storage
         self._engine = engine
         self._hub = hub
         self._runtime = runtime
+        self._redact = redact
 
     async def create(
         self,
@@ -66,7 +68,9 @@ class HostThreads:
         await self.get(thread_id, caller=caller)
         active = await self._storage.active_run(thread_id, caller=caller)
         waiting = active or await self._storage.next_pending(thread_id, caller=caller)
-        return "busy" if waiting is not None else "idle"
+        if waiting is not None:
+            return "busy"
+        return "interrupted" if await self._storage.open_interrupts(thread_id, limit=1, caller=caller) else "idle"
 
     async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState:
         await self.get(thread_id, caller=caller)
@@ -79,6 +83,10 @@ class HostThreads:
         if not state["interrupts"] and await self._storage.active_run(thread_id, caller=caller) is None:
             # LangGraph leaves next=["model"] after a stop or a crash; clients would spin for ever (wire.md §8.2).
             state["next"] = []
+        for task in state["tasks"]:
+            # What a provider raised, in its own words: they may hold the key that it was given.
+            if isinstance(said := task.get("error"), str):
+                task["error"] = self._redact(said)
         return state
 
     async def delete(self, thread_id: str, /, *, caller: Caller) -> bool:

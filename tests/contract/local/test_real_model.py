@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import httpx  # noqa: TID253
+import httpx
 import pytest
 
 from pizzabot_builtin_plugins.local.chat import LocalChat

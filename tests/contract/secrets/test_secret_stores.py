@@ -12,10 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import keyring.backend  # noqa: TID253
-import keyring.backends.fail  # noqa: TID253
-import keyring.backends.null  # noqa: TID253
-import keyring.errors  # noqa: TID253
+import keyring.backend
+import keyring.backends.fail
+import keyring.backends.null
+import keyring.errors
 import pytest
 
 from pizzabot.kernel import Plugins

@@ -143,7 +143,10 @@ def test_a_secret_is_set_from_standard_input_listed_and_deleted(pizzabot: Any) -
     assert SECRET not in listed
     assert pizzabot("secrets", "delete", "WORK", "--store", "file").code == 0
     ended = pizzabot("secrets", "delete", "WORK", "--store", "file")
-    assert (ended.code, ended.last_line) == (1, 'pizzabot: secret {file = "WORK"} is not there: nothing was deleted')
+    assert (ended.code, ended.last_line) == (
+        1,
+        'pizzabot: secret {file = "WORK"} is not there: nothing was deleted [no_such_secret]',
+    )
 
 
 def test_a_value_on_the_command_line_is_refused(pizzabot: Any) -> None:
@@ -164,7 +167,7 @@ def test_an_empty_or_huge_value_is_refused(pizzabot: Any, value: str, code: str)
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (("set", "NAME"), 1, "no keyring"),
+        (("set", "NAME"), 3, "no keyring"),
         (("set", "NAME", "--store", "environment"), 1, "keeps no secrets"),
         (("set", "NAME", "--store", "nowhere"), 3, 'no offer "nowhere"'),
         (("set", "a b", "--store", "file"), 3, "NAME"),

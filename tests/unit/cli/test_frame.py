@@ -118,7 +118,7 @@ def test_a_plugins_command_runs_with_its_settings_and_its_own_exit_code(
     assert "say hello (greeter)" in pizzabot("help", "--all", PYTHONPATH=site).out
     assert "usage: pizzabot greet" in pizzabot("help", "greet", PYTHONPATH=site).out
     ended = pizzabot("greet", "nobody", PYTHONPATH=site)
-    assert (ended.code, ended.last_line) == (1, "pizzabot: there is nobody")
+    assert (ended.code, ended.last_line) == (1, "pizzabot: there is nobody [no_such_person]")
     assert pizzabot("greet", PYTHONPATH=site).code == 2
     assert "did you mean `pizzabot greet`?" in pizzabot("gret", PYTHONPATH=site).last_line
 
@@ -161,8 +161,8 @@ def raising(error: BaseException) -> Callable[[], int]:
 @pytest.mark.parametrize(
     ("error", "code", "line"),
     [
-        (NotFound("no_such_thing", "no\nsuch \x1b thing"), 1, "no such   thing"),
-        (Unavailable("port_in_use", "taken"), 4, "taken"),
+        (NotFound("no_such_thing", "no\nsuch \x1b thing"), 1, "no such   thing [no_such_thing]"),
+        (Unavailable("port_in_use", "taken"), 4, "taken [port_in_use]"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (SystemExit("a plugin gives up"), 1, "a plugin gives up"),
     ],
@@ -178,7 +178,7 @@ def test_the_codes_of_errors_are_those_of_the_table() -> None:
     assert exit_code_of("invalid_toml") is ExitCode.CONFIGURATION
     assert exit_code_of("data_root_in_use") is ExitCode.TAKEN
     assert exit_code_of("schema_too_new") is ExitCode.STORAGE
-    assert exit_code_of("server_unreachable") is ExitCode.UNREACHABLE
+    assert exit_code_of("unreachable") is ExitCode.UNREACHABLE
     assert exit_code_of("anything_else") is ExitCode.FAILED
     assert ExitCode.USAGE not in BY_CODE.values()
 

@@ -1,4 +1,4 @@
-"""Answers to interrupts are checked before anything is resumed; what is wrong is named by its field (rules 9 and 10)."""
+"""Answers to interrupts are checked before anything is resumed; what is wrong is named by its field."""
 
 import pytest
 

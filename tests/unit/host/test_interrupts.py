@@ -1,4 +1,4 @@
-"""Approvals, questions and recoveries: decided once, by anybody, at any time, and never lost (durable-runs 1, 7, 9, 10)."""
+"""Approvals, questions and recoveries: decided once, by anybody, at any time, and never lost (durable-runs)."""
 
 import asyncio
 import json

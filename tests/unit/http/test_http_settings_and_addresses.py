@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from pizzabot_builtin_plugins.http_server import pizzabot_transports
 from pizzabot_builtin_plugins.http_server.addresses import Doors, check_exposure, is_loopback
-from pizzabot_builtin_plugins.http_server.settings import DEFAULT_ORIGINS, HttpSettings
+from pizzabot_builtin_plugins.http_server.settings import HttpSettings
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LocalHost"])
@@ -30,8 +30,8 @@ def test_a_comma_list_from_the_environment_is_trimmed_and_has_no_repeats():
     assert settings.allowed_origins == ["https://a.example", "null"]
 
 
-def test_without_a_list_the_development_page_may_call():
-    assert HttpSettings().origins == set(DEFAULT_ORIGINS)
+def test_without_a_list_no_other_origin_may_call():
+    assert HttpSettings().origins == set()
     assert HttpSettings(allowed_origins=[]).origins == set()
 
 

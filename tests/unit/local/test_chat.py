@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import httpx  # noqa: TID253
+import httpx
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage  # noqa: TID253
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from pizzabot_builtin_plugins.local.chat import LocalChat
 from pizzabot_builtin_plugins.local.errors import LocalContextOverflowError

@@ -174,6 +174,22 @@ def test_a_terminal_gets_short_lines_without_control_characters(open_logs: Any) 
     assert len(line) <= 400
 
 
+def test_how_far_something_is_is_one_growing_bar_at_a_terminal_and_lines_in_the_file(open_logs: Any) -> None:
+    stream = io.StringIO()
+    logs = open_logs(terminal=True, stream=stream)
+    for fraction in (0.0, 0.5, 1.0):
+        logs.logger("local").info("local.fetching", model="m", fraction=fraction)
+    logs.logger("local").info("local.loaded")
+    logs.close()
+    shown = stream.getvalue()
+    assert shown.count("\n") == 2
+    assert shown.count("\r\x1b[K") == 2
+    assert "[############............] model=m" in shown
+    assert logs.path is not None
+    told = [json.loads(line).get("context", {}) for line in logs.path.read_text().splitlines()]
+    assert [context.get("fraction") for context in told] == [0, 0.5, 1, None]
+
+
 def test_without_a_terminal_nothing_is_said(open_logs: Any, capfd: pytest.CaptureFixture[str]) -> None:
     logs = open_logs()
     logs.logger("x").error("a")

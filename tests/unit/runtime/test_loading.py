@@ -18,10 +18,9 @@ HEAVY = ("langgraph", "langchain", "langchain_core", "deepagents", "langsmith")
 
 def test_the_plugin_and_a_runtime_are_made_without_importing_the_graph_stack() -> None:
     code = (
-        "import sys\n"
+        "import sys\nfrom types import SimpleNamespace\n"
         "from pizzabot_builtin_plugins import deepagents_runtime as plugin\n"
         "(offer,) = plugin.pizzabot_agent_runtimes()\n"
-        "from types import SimpleNamespace\n"
         "offer.create(SimpleNamespace(logger=None, redact=str), offer.settings())\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )

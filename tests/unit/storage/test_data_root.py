@@ -131,3 +131,16 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 def test_the_lock_of_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotPermitted, match="missing"):
         DataRootLock(tmp_path / "missing").acquire()
+
+
+def test_a_folder_that_others_use_is_not_taken_from_them(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=0o755)
+    (shared / "holiday.jpg").write_bytes(b"")
+    shared.chmod(0o755)
+    with pytest.raises(NotPermitted) as refused:
+        prepare_data_root(shared)
+    assert refused.value.code == "data_root_is_shared"
+    assert mode(shared) == 0o755
+    (shared / "app.sqlite").write_bytes(b"")
+    assert mode(prepare_data_root(shared)) == 0o700

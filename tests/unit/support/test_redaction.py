@@ -237,3 +237,21 @@ def test_sensitive_keys_are_those_of_the_specification() -> None:
     ):
         assert sensitive_key(key)
     assert not sensitive_key("model")
+
+
+@pytest.mark.parametrize(
+    "advice",
+    [
+        "OPENAI_API_KEY=… pizzabot serve",
+        'write api_key = {env = "NAME"} instead',
+        'token = { env = "TOKEN" }',
+        "set token: ${NAME}",
+        "there are secret-stores:environment, secret-stores:file",
+    ],
+)
+def test_advice_on_how_to_write_a_secret_stays_readable(advice: str) -> None:
+    assert Redactor().text(advice) == advice
+
+
+def test_a_secret_that_begins_like_a_placeholder_is_hidden() -> None:
+    assert "k9" not in Redactor().text("password = {k9aaaa secret: …k9 token={envk9")

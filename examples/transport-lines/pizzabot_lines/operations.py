@@ -1,0 +1,104 @@
+"""What a client can ask for, except events: each operation is one call of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeAlias
+
+from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs.host import Host
+from pizzabot_hookspecs.storage_backends import Thread
+from pizzabot_lines.requests import Request, wrong
+
+MAX_WAIT_SECONDS = 30.0
+
+Operation: TypeAlias = Callable[[Request, Caller], Awaitable[object]]
+
+
+class Operations:
+    """`perform` gives what goes into the answer's `result`; the host's own errors pass through to the client."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._operations: Mapping[str, Operation] = {
+            "identity": self._identity,
+            "status": self._status,
+            "models": self._models,
+            "plugins": self._plugins,
+            "create_thread": self._create_thread,
+            "thread": self._thread,
+            "delete_thread": self._delete_thread,
+            "state": self._state,
+            "command": self._command,
+            "stop": self._stop,
+        }
+
+    async def perform(self, request: Request, caller: Caller) -> object:
+        operation = self._operations.get(request.op)
+        if operation is None:
+            known = ", ".join([*self._operations, "events", "unsubscribe"])
+            raise InvalidRequest("unknown_op", f"there is no op {request.op[:80]!r}; there are {known}")
+        return await operation(request, caller)
+
+    async def _identity(self, _request: Request, _caller: Caller) -> object:
+        return {**self._host.identity(), "health": self._host.health().value}
+
+    async def _status(self, _request: Request, caller: Caller) -> object:
+        return await self._host.status(caller=caller)
+
+    async def _models(self, request: Request, caller: Caller) -> object:
+        return await self._host.models(refresh=request.flag("refresh"), caller=caller)
+
+    async def _plugins(self, _request: Request, caller: Caller) -> object:
+        return self._host.plugins(caller=caller)
+
+    async def _create_thread(self, request: Request, caller: Caller) -> object:
+        thread = await self._host.threads.create(
+            request.optional_text("thread_id"),
+            metadata=request.json_object("metadata"),
+            if_exists=request.optional_text("if_exists") or "raise",
+            caller=caller,
+        )
+        return _shown(thread)
+
+    async def _thread(self, request: Request, caller: Caller) -> object:
+        thread_id = request.text("thread_id")
+        thread = await self._host.threads.get(thread_id, caller=caller)
+        return {**_shown(thread), "status": await self._host.threads.status(thread_id, caller=caller)}
+
+    async def _delete_thread(self, request: Request, caller: Caller) -> object:
+        return {"deleted": await self._host.threads.delete(request.text("thread_id"), caller=caller)}
+
+    async def _state(self, request: Request, caller: Caller) -> object:
+        checkpoint_id = request.optional_text("checkpoint_id")
+        return await self._host.threads.state(request.text("thread_id"), checkpoint_id=checkpoint_id, caller=caller)
+
+    async def _command(self, request: Request, caller: Caller) -> object:
+        if "command" not in request.params:
+            raise wrong("command", "a command of the protocol: {id, method, params}")
+        reply = await self._host.runs.command(
+            request.text("thread_id"),
+            request.params["command"],
+            idempotency_key=request.optional_text("idempotency_key"),
+            caller=caller,
+        )
+        return {"outcome": reply.outcome.value, "envelope": reply.envelope}
+
+    async def _stop(self, request: Request, caller: Caller) -> object:
+        outcome = await self._host.runs.stop(
+            request.text("thread_id"),
+            request.optional_text("run_id"),
+            wait_seconds=request.seconds("wait_seconds", default=10.0, most=MAX_WAIT_SECONDS),
+            caller=caller,
+        )
+        return {"outcome": outcome.value}
+
+
+def _shown(thread: Thread) -> dict[str, Any]:
+    return {
+        "thread_id": thread.thread_id,
+        "title": thread.title,
+        "created_at": thread.created_at,
+        "last_activity_at": thread.last_activity_at,
+        "metadata": dict(thread.metadata),
+    }

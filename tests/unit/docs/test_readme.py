@@ -1,0 +1,51 @@
+"""The README's two commands: there, alone in their blocks, and what CI runs."""
+
+import asyncio
+import types
+
+from documents import blocks, read
+
+from pizzabot.kernel import Plugins, PluginState
+
+TRY = 'pip install ".[local]" && pizzabot serve --model local:smollm2-135m'
+WORK = 'pip install -e ".[dev]" && pytest'
+
+
+def commands():
+    return [block.text.strip() for block in blocks("README.md", "sh")]
+
+
+def test_each_of_the_two_commands_has_a_block_of_its_own():
+    assert commands().count(TRY) == 1
+    assert commands().count(WORK) == 1
+
+
+def test_the_question_for_the_other_terminal_has_a_block_of_its_own():
+    assert commands().count('pizzabot chat "Tell me about pizza"') == 1
+
+
+def test_ci_installs_and_tests_as_the_readme_says():
+    lines = [line.replace(" --quiet", "") for line in read(".ci/run").splitlines()]
+    for part in WORK.split(" && "):
+        assert part in lines
+
+
+def test_contributing_names_the_checks_that_ci_runs():
+    checks = ["ruff check .", "ruff format --check .", "mypy", "lint-imports", "pytest"]
+    assert "\n".join(checks) in read("CONTRIBUTING.md")
+    assert [line for line in read(".ci/run").splitlines() if line in checks] == checks
+
+
+def test_the_plugin_in_the_readme_loads_and_answers():
+    module = types.ModuleType("pizzabot_oracle")
+    text = blocks("README.md", "python")[0].text
+    exec(compile(text, "README.md", "exec"), module.__dict__)
+    plugins = Plugins(builtins={}, discover=False, extra=[("oracle", module)]).load()
+    assert [report.state for report in plugins.report()] == [PluginState.LOADED]
+    oracle = plugins.choose("model_providers", "oracle").offer.create(None, None)
+
+    async def answer():
+        model = await oracle.build((await oracle.models())[0].id)
+        return (await model.ainvoke("Which pizza?")).content
+
+    assert asyncio.run(answer()) == "Margherita. Always."
