@@ -1,4 +1,4 @@
-"""What SQLite storage costs: durable trivial runs a second, CPU per event, replay of 10,000 events, p50 and p99.
+"""What SQLite storage costs: durable runs, decisions and intents a second, CPU per event, replay of 10,000 events.
 
 `python bench/storage.py [--folder DIR]`; the folder should lie on the disk that is to be measured.
 """
@@ -14,11 +14,14 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL
-from pizzabot_hookspecs.storage_backends import NewEvent, NewRun, RunStatus
+from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
+from pizzabot_hookspecs.storage_backends import MergedEvents, NewEvent, NewRun, RunStatus
+from pizzabot_hookspecs.wire import JsonValue
 
 RUNS = 2000
 AT_ONCE = 200
@@ -26,6 +29,7 @@ BATCHES = 400
 BATCH = 32
 REPLAYED = 10_000
 REPEATS = 15
+CALLS = 2000
 
 
 def event(number: int) -> NewEvent:
@@ -63,6 +67,71 @@ async def runs_per_second(storage: SqliteStorage, first: int, at_once: int, coun
     print(
         f"runs, {at_once} at once: {count / seconds:.0f}/s, CPU {cpu / count * 1e3:.2f} ms/run, one run {spread(took)}"
     )
+
+
+async def decisions_per_second(storage: SqliteStorage, count: int) -> None:
+    """Each is one interrupt decided and the run that goes on admitted, on the disk before it is acknowledged."""
+    asked = [NewInterrupt(interrupt_id="i", kind=InterruptKind.APPROVAL, payload={"action_requests": [{}]})]
+    for number in range(count):
+        run_id, thread_id = f"asks-{number}", f"asked-{number}"
+        new = NewRun(run_id=run_id, thread_id=thread_id, input={}, options={}, fingerprint="f")
+        await storage.admit_run(new, caller=LOCAL)
+        await storage.finish_run(run_id, 0, [event(0)], status=RunStatus.INTERRUPTED, interrupts=asked, caller=LOCAL)
+
+    async def decide(number: int) -> None:
+        new = NewRun(run_id=f"goes-on-{number}", thread_id=f"asked-{number}", input={}, options={}, fingerprint="f")
+        answer: JsonValue = {"decisions": [{"type": "approve"}]}
+        await storage.decide([Decision(interrupt_id="i", answer=answer)], new, by="bench", caller=LOCAL)
+
+    await calls_per_second("decisions", decide, count)
+
+
+async def intents_per_second(storage: SqliteStorage, count: int) -> None:
+    """Each is an intent opened, on the disk before it is acknowledged, and closed."""
+    epochs = []
+    for number in range(AT_ONCE):
+        new = NewRun(run_id=f"tools-{number}", thread_id=f"tools-{number}", input={}, options={}, fingerprint="f")
+        await storage.admit_run(new, caller=LOCAL)
+        run = await storage.claim_run(new.run_id, server_id="bench", caller=LOCAL)
+        assert run is not None
+        epochs.append(run.epoch)
+
+    async def tool(number: int) -> None:
+        run_id, epoch, call_id = f"tools-{number % AT_ONCE}", epochs[number % AT_ONCE], f"call-{number}"
+        await storage.open_intent(run_id, epoch, call_id=call_id, tool="pay", namespace=("tools:1",), caller=LOCAL)
+        await storage.close_intent(run_id, epoch, call_id, caller=LOCAL)
+
+    await calls_per_second("intents, opened and closed", tool, count)
+
+
+async def calls_per_second(what: str, call: Callable[[int], Awaitable[None]], count: int) -> None:
+    """The first quarter one after the other, the rest many at once."""
+    alone = count // 4
+    for at_once, numbers in ((1, iter(range(alone))), (AT_ONCE, iter(range(alone, count)))):
+        took: list[float] = []
+
+        async def worker(numbers: Iterator[int] = numbers, took: list[float] = took) -> None:
+            for number in numbers:
+                began = time.perf_counter()
+                await call(number)
+                took.append(time.perf_counter() - began)
+
+        began = time.perf_counter()
+        await asyncio.gather(*(worker() for _ in range(at_once)))
+        print(f"{what}, {at_once} at once: {len(took) / (time.perf_counter() - began):.0f}/s, each {spread(took)}")
+
+
+async def merging_cost(storage: SqliteStorage) -> None:
+    """What a round of retention looks through and does: many threads whose only run stays as it is, one long log."""
+    began = time.perf_counter()
+    found = await storage.mergeable_runs(ended_before=time.time() + 1, limit=200, caller=LOCAL)
+    looked = time.perf_counter() - began
+    ranges = [MergedEvents(first_seq=seq, last_seq=seq + 99, data=b"{}") for seq in range(101, BATCH * BATCHES, 100)]
+    await storage.finish_run("long", 1, [event(9)], status=RunStatus.SUCCESS, caller=LOCAL)
+    began = time.perf_counter()
+    await storage.merge_events("long", ranges, caller=LOCAL)
+    merged = time.perf_counter() - began
+    print(f"merging: looking {looked * 1e3:.1f} ms ({len(found)} found), {len(ranges)} ranges {merged * 1e3:.1f} ms")
 
 
 async def event_cost(storage: SqliteStorage) -> None:
@@ -122,8 +191,11 @@ async def main(folder: Path) -> None:
         await runs_per_second(storage, 2_000_000, AT_ONCE, RUNS)
         await event_cost(storage)
         await small_read(storage)
+        await decisions_per_second(storage, CALLS)
+        await intents_per_second(storage, CALLS)
     async with SqliteStorage(folder) as storage:
         await replay(storage)
+        await merging_cost(storage)
 
 
 if __name__ == "__main__":

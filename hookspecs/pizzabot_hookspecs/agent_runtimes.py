@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.interrupts import IntentLog
 from pizzabot_hookspecs.model_providers import ModelDescriptor
 from pizzabot_hookspecs.offers import Offer, hookspec
 from pizzabot_hookspecs.wire import Frame, JsonValue, Message, ThreadState
@@ -33,6 +35,12 @@ class Turn:
     `messages`  what the person said, in order; empty when the turn only goes on from the checkpoint
     `recover`   the same run was begun before and its process died: go on from the checkpoint; say `messages` only if
                 the checkpoint does not hold them yet (compare by message id)
+    `answers`   decided interrupts by id, each with its canonical answer: go on from where they were raised. An
+                approval's is `{"decisions": [one]}`, a question's is handed to the tool as it is. They may be some of
+                the open ones; with `recover` also ones that were consumed before. Without messages
+    `skip`      tool calls that must not run (again), with the text that stands for their result
+    `settle`    do not go on: only leave the checkpoint without open tool calls, as `AgentRun.stop` does, and end
+    `intents`   where a call of a tool that is not repeatable is announced before it runs and closed after
     `config`    the client's `config.configurable` without `thread_id` and `model`; `checkpoint_id` forks
     """
 
@@ -42,6 +50,10 @@ class Turn:
     model: ChosenModel
     messages: tuple[Message, ...] = ()
     recover: bool = False
+    answers: Mapping[str, JsonValue] = field(default_factory=dict)
+    skip: Mapping[str, str] = field(default_factory=dict)
+    settle: bool = False
+    intents: IntentLog
     config: Mapping[str, JsonValue] = field(default_factory=dict)
 
 
@@ -49,7 +61,11 @@ class AgentRun(Protocol):
     """A turn in progress. Nothing happens until it is iterated, and one consumer iterates it once."""
 
     def __aiter__(self) -> AsyncIterator[Frame]:
-        """Frames in order, without root lifecycle. Raises what went wrong; the host classifies and closes the log."""
+        """Frames in order, without root lifecycle. Raises what went wrong; the host classifies and closes the log.
+
+        A run that waits ends with `input.requested` frames: `interrupt_id`, `kind` (`approval` or `input`), and the
+        payload of `NewInterrupt` as `payload` and as `value`.
+        """
         ...
 
     async def stop(self) -> None:
@@ -62,14 +78,33 @@ class AgentRun(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class SubagentSpec:
+    """Somebody to whom the orchestrator may delegate, through the tool `task`; it has these tools and no others.
+
+    `name` is what the model writes, `description` what it chooses by, `prompt` the subagent's system prompt. It works
+    with the model of the conversation and sees nothing of it but the task.
+    """
+
+    name: str
+    description: str
+    prompt: str
+    tools: tuple[AgentTool, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class RuntimeServices:
-    """What a runtime may use of the host. It can grow."""
+    """What a runtime may use of the host. It can grow. `tools` are the orchestrator's own."""
 
     graph_storage: GraphStorage
+    tools: Sequence[AgentTool] = ()
+    subagents: Sequence[SubagentSpec] = ()
 
 
 class AgentRuntime(Protocol):
-    """Turns messages into frames and keeps the model's memory (checkpoints). The person's log is the host's."""
+    """Turns messages into frames and keeps the model's memory (checkpoints). The person's log is the host's.
+
+    May also be a `KnowsSettledCalls`.
+    """
 
     async def prepare(self, services: RuntimeServices, /) -> None:
         """Load what is heavy, in a thread: called once, behind the listener. A turn waits for it."""
@@ -85,6 +120,19 @@ class AgentRuntime(Protocol):
 
     async def forget(self, thread_id: str, /, *, caller: Caller) -> None:
         """Remove everything kept for the thread. Idempotent."""
+        ...
+
+
+@runtime_checkable
+class KnowsSettledCalls(Protocol):
+    """A capability of an `AgentRuntime`: tell which tool calls have their result, whatever the intents say.
+
+    A process can die between storing a result and closing its intent. The host asks before it decides that a run needs
+    attention; without the capability every open intent is a question to the person.
+    """
+
+    async def settled_calls(self, thread_id: str, call_ids: Collection[str], /, *, caller: Caller) -> frozenset[str]:
+        """Those of `call_ids` whose result is stored in the thread's checkpoints, a subagent's included."""
         ...
 
 

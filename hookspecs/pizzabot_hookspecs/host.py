@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from pizzabot_hookspecs.callers import Caller
 from pizzabot_hookspecs.http_routes import HttpRoutes
+from pizzabot_hookspecs.interrupts import Interrupt
 from pizzabot_hookspecs.storage_backends import StoredEvent, Thread
 from pizzabot_hookspecs.wire import JsonValue, ThreadState
 
@@ -130,6 +131,10 @@ class Runs(Protocol):
         self, thread_id: str, run_id: str | None = None, /, *, caller: Caller, wait_seconds: float = 10.0
     ) -> StopOutcome:
         """Stop the run (or whichever is active). A stale `run_id` touches nothing; with 0 it does not wait."""
+        ...
+
+    async def interrupts(self, thread_id: str | None = None, /, *, caller: Caller) -> Sequence[Interrupt]:
+        """What waits for a person: the caller's open interrupts, of one thread or of all (the inbox), oldest first."""
         ...
 
     async def observe(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 KINDS: tuple[str, ...] = (
+    "admission_policies",
     "agent_runtimes",
+    "agent_tools",
     "commands",
     "http_routes",
     "materializers",

@@ -1,6 +1,6 @@
 """Kind `storage_backends`: everything that must survive. One acts, chosen by `[storage] use`; the built-in is `sqlite`.
 
-`Storage` is the sum of five Protocols. Rows go in and come out as frozen dataclasses. Every method filters on
+`Storage` is the sum of six Protocols. Rows go in and come out as frozen dataclasses. Every method filters on
 `caller.owner`, except for `caller.system`. Times are seconds since the epoch (float) unless a name says otherwise;
 how a backend writes them (SQLite: ISO-8601 UTC text) is its own business. The promises are those of
 design/durable-runs.md; `pizzabot.testing.StorageContract` is the test of them.
@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.interrupts import Decision, Intent, Interrupt, NewInterrupt
 from pizzabot_hookspecs.offers import Offer, hookspec
 from pizzabot_hookspecs.wire import JsonValue, Namespace
 
@@ -96,7 +97,10 @@ class NewRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Run:
-    """A row of `runs`. `epoch` grows with each claim; a write that carries an older one is refused."""
+    """A row of `runs`. `epoch` grows with each claim; a write that carries an older one is refused.
+
+    `first_seq` is the place of the run's first event, None before there is one.
+    """
 
     run_id: str
     thread_id: str
@@ -108,6 +112,8 @@ class Run:
     epoch: int = 0
     attempt: int = 0
     server_id: str | None = None
+    lease_until: float | None = None
+    first_seq: int | None = None
     started_at: float | None = None
     ended_at: float | None = None
     cancel_requested_at: float | None = None
@@ -165,6 +171,15 @@ class StoredEvent:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class MergedEvents:
+    """Deltas of one block that become one: `data` takes the place of `last_seq`, the events from `first_seq` on go."""
+
+    first_seq: int
+    last_seq: int
+    data: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LogBounds:
     """What a thread's log holds: the first and last stored `seq` (0, 0 when empty) and where its latest run begins.
 
@@ -203,7 +218,7 @@ class ThreadStorage(Protocol):
         ...
 
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
-        """Remove the row with its runs and events in one transaction; whether there was one."""
+        """Remove the row with its runs, events, interrupts and intents in one transaction; whether there was one."""
         ...
 
 
@@ -213,17 +228,30 @@ class RunStorage(Protocol):
 
         In this order, inside the transaction: a thread of another owner raises `NotFound` `no_such_thread`. A known
         `run_id`, `idempotency_key` or `message_id` of this thread and owner returns the first run with
-        `created=False`, or raises `Conflict` `idempotency_mismatch` when `fingerprint` differs. With an active or
-        pending run, `REJECT` raises `Conflict` `run_active`; `ENQUEUE` goes to the end of the thread's queue;
-        `INTERRUPT` goes to its front, sets the active run to `cancelling` (reason superseded), and marks pending runs
-        that were themselves admitted as replacements as superseded.
+        `created=False`, or raises `Conflict` `idempotency_mismatch` when `fingerprint` differs. With an open interrupt
+        on the thread, every strategy raises `Conflict` `interrupt_pending`, whose `fields` map `interrupt_ids` to the
+        ids, joined by commas (rule 1). With an active or pending run, `REJECT` raises `Conflict` `run_active`;
+        `ENQUEUE` goes to the end of the thread's queue; `INTERRUPT` goes to its
+        front, but behind resumes that wait (see `decide`): in front of them it would drop an approval. It sets the
+        active run to `cancelling` (reason superseded), and marks pending runs that were themselves admitted as
+        replacements as superseded, resumes never.
         """
         ...
 
-    async def claim_run(self, run_id: str, /, *, server_id: str, takeover: bool = False, caller: Caller) -> Run | None:
+    async def claim_run(
+        self, run_id: str, /, *, server_id: str, takeover: bool = False, lease_seconds: float = 30.0, caller: Caller
+    ) -> Run | None:
         """pending → running, with the next epoch and attempt; None when it is no longer pending or the thread is held.
 
-        `takeover` claims a run that is active under another, dead server instead, leaving its status.
+        `takeover` claims a run that is active under another, dead server instead, leaving its status. The lease runs
+        `lease_seconds` from now, by the store's clock.
+        """
+        ...
+
+    async def renew_leases(self, server_id: str, /, *, lease_seconds: float, caller: Caller) -> frozenset[str]:
+        """Move the deadline of every active run of this server forward, never back; the ids of those runs.
+
+        A run that is missing from the answer was taken over or is final: its server stops writing.
         """
         ...
 
@@ -244,11 +272,13 @@ class RunStorage(Protocol):
         status: RunStatus,
         error_code: str | None = None,
         error: str | None = None,
+        interrupts: Sequence[NewInterrupt] = (),
         caller: Caller,
     ) -> int:
-        """Append the last events, the terminal one included, and set the final status, in one transaction.
+        """Append the last events, the terminal one too, set the final status and open interrupts, in one transaction.
 
-        Returns and raises like `append_events`.
+        An interrupt whose id the thread knows already stays as it is: a resumed run reports again what is still open,
+        and what was decided meanwhile stays decided. Returns and raises like `append_events`.
         """
         ...
 
@@ -268,8 +298,54 @@ class RunStorage(Protocol):
         """The front of the thread's queue."""
         ...
 
+    async def waiting_runs(self, thread_id: str, /, *, caller: Caller) -> int:
+        """How many runs wait in the thread's queue."""
+        ...
+
     async def unfinished_runs(self, *, caller: Caller) -> Sequence[Run]:
         """Every run that is not final, oldest first: what a start finds after a crash."""
+        ...
+
+
+class InterruptStorage(Protocol):
+    async def open_interrupts(
+        self, thread_id: str | None = None, /, *, limit: int = 200, caller: Caller
+    ) -> Sequence[Interrupt]:
+        """The caller's open interrupts, oldest first; of one thread, or of all (the inbox)."""
+        ...
+
+    async def interrupt(self, interrupt_id: str, /, *, caller: Caller) -> Interrupt | None:
+        """The caller's interrupt. An id is unique in its thread; of several the open one counts, else the newest."""
+        ...
+
+    async def decide(self, decisions: Sequence[Decision], resume: NewRun, /, *, by: str, caller: Caller) -> Admission:
+        """Decide interrupts of one thread and admit the run that goes on, in one transaction that survives power loss.
+
+        All or nothing. Raises `NotFound` `no_such_interrupt` for an id that is not on `resume.thread_id` or not the
+        caller's, `Conflict` `already_decided` for one that is decided: `detail` says by whom and when (ISO-8601). A
+        known `run_id`, `idempotency_key` or `message_id` with the same fingerprint returns the first admission
+        (`created=False`) without deciding again. No decision at all is `no_such_interrupt` too, two for one interrupt
+        are `InvalidRequest` `invalid_decision`. `fields` of `already_decided` has `interrupt_id`, `decided_by`,
+        `decided_at`. `resume` goes to the front of the queue, behind resumes that wait already; it is not
+        refused for the thread's other open interrupts, replaces nothing, and `resume.multitask` is ignored.
+        """
+        ...
+
+    async def open_intent(
+        self, run_id: str, epoch: int, /, *, call_id: str, tool: str, namespace: Namespace, caller: Caller
+    ) -> None:
+        """Store an intent, so that it survives power loss. Raises `Conflict` `lease_lost` like `append_events`.
+
+        Opening one that is open does nothing; one that was closed is open again, and then the last.
+        """
+        ...
+
+    async def close_intent(self, run_id: str, epoch: int, call_id: str, /, *, caller: Caller) -> None:
+        """Raises like `open_intent`; closing what is not open does nothing."""
+        ...
+
+    async def open_intents(self, run_id: str, /, *, caller: Caller) -> Sequence[Intent]:
+        """In the order in which they were opened."""
         ...
 
 
@@ -279,6 +355,23 @@ class EventLog(Protocol):
         ...
 
     async def log_bounds(self, thread_id: str, /, *, caller: Caller) -> LogBounds: ...
+
+    async def mergeable_runs(self, *, ended_before: float, limit: int, caller: Caller) -> Sequence[Run]:
+        """Final runs that ended before then and were not merged yet, the one that ended first first.
+
+        Never the newest run of a thread: the one that `log_bounds` names, until a later one has begun in the log.
+        """
+        ...
+
+    async def merge_events(self, run_id: str, merged: Sequence[MergedEvents], /, *, caller: Caller) -> None:
+        """Replace deltas by merged ones and remember that the run is merged, in one transaction; `merged` may be empty.
+
+        The event at `last_seq` keeps its `seq`, method, namespace, node and timestamp. Raises `Conflict` `run_active`
+        for a run that is not final, `InvalidRequest` `invalid_range` for a range that is not wholly this run's or
+        overlaps another one, `NotFound` `no_such_run`. What an earlier merge took is still this run's, so that a merge
+        whose answer was lost can be sent again. Numbers and `log_bounds.latest_run_seq` stay; `events` has gaps then.
+        """
+        ...
 
 
 class SettingStorage(Protocol):
@@ -297,8 +390,17 @@ class GraphStorage(Protocol):
     async def store(self) -> BaseStore: ...
 
 
-class Storage(ThreadStorage, RunStorage, EventLog, SettingStorage, GraphStorage, Protocol):
+class Storage(ThreadStorage, RunStorage, InterruptStorage, EventLog, SettingStorage, GraphStorage, Protocol):
     """Everything. An async context manager opens and closes it; the host does both, and closes it last of all."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether several servers may use it at once.
+
+        Then lease deadlines count, and a server takes over what another one left past its deadline. Else only a
+        changed epoch is loss of ownership: a laptop that slept keeps its runs (durable-runs rule 6).
+        """
+        ...
 
 
 @hookspec

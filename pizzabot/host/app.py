@@ -26,9 +26,11 @@ from pizzabot.host.readiness import Background, Readiness
 from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.hub import Hub
+from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
+from pizzabot.host.tools import collect_tools
 from pizzabot.kernel import PluginReport
 from pizzabot_hookspecs import Caller, PizzabotError
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices
@@ -49,11 +51,12 @@ class PizzabotHost:
         self._logger = ground.logger("host")
         self._hub = Hub()
         self.observers = ObserverBoard(ground.logger("observers"))
+        self.policies = Policies(ground.logger("admission"))
         self._providers = Providers(ground, maker)
         self.registry = self._make_registry()
         self.runtime_loading = Background(
             "runtime",
-            lambda: runtime.prepare(RuntimeServices(graph_storage=storage)),
+            self._prepare_runtime,
             logger=self._logger,
             clock=ground.clock,
             redact=ground.redact,
@@ -74,6 +77,7 @@ class PizzabotHost:
             ),
             server_id=f"{os.getpid()}-{uuid7()}",
             finished=self.observers.run_finished,
+            policies=self.policies,
         )
         self._threads = HostThreads(
             storage=storage, engine=self.engine, hub=self._hub, runtime=self.runtime, redact=ground.redact
@@ -81,7 +85,7 @@ class PizzabotHost:
         self._runs = HostRuns(
             engine=self.engine,
             commands=Commands(self.engine, self._threads),
-            log=storage,
+            storage=storage,
             hub=self._hub,
             clock=ground.clock,
         )
@@ -123,12 +127,17 @@ class PizzabotHost:
             return self.ground.redact(error.detail)
         return None
 
+    async def _prepare_runtime(self) -> None:
+        tools = await collect_tools(self.maker, self.ground.logger("tools"))
+        await self._runtime.prepare(RuntimeServices(graph_storage=self.storage, tools=tools))
+
     async def _load_default_model(self) -> None:
         if self.registry.default is not None:
             await self.registry.resolve(None)
 
     def start(self) -> None:
         """Begin what goes on behind the listener."""
+        self.engine.start()
         self.runtime_loading.start()
         self.model_loading.start()
 
@@ -225,6 +234,8 @@ async def open_host(ground: Ground) -> AsyncIterator[PizzabotHost]:
         maker.host = host
         for name, observer in await maker.acting("observers", section_name="observers"):
             host.observers.add(name, observer)
+        for name, policy in await maker.every("admission_policies", section_name="admission_policies"):
+            host.policies.add(name, policy)
         try:
             host.start()
             await host.engine.recover()

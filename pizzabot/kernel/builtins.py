@@ -10,6 +10,7 @@ BUILTINS: dict[str, str] = {
     "deepagents-runtime": "pizzabot_builtin_plugins.deepagents_runtime",
     "http-server": "pizzabot_builtin_plugins.http_server",
     "secret-stores": "pizzabot_builtin_plugins.secret_stores",
+    "limits": "pizzabot_builtin_plugins.limits",
     "run-log": "pizzabot_builtin_plugins.run_log",
 }
 """Plugin name -> module. Found like this, they go the same path as third parties."""

@@ -111,6 +111,8 @@ class Document(BaseSettings):
     skills: SkillsSection = SkillsSection()
     logging: LoggingSection = LoggingSection()
     # Kinds of which all offers act: nothing to choose, one table for each offer that has settings.
+    admission_policies: KindSection = KindSection()
+    agent_tools: KindSection = KindSection()
     commands: KindSection = KindSection()
     http_routes: KindSection = KindSection()
     materializers: KindSection = KindSection()
@@ -131,6 +133,18 @@ SECTION_OF_KIND = {
     "model_providers": "models",
     "secret_stores": "secrets",
     "skill_sources": "skills",
-    **{kind: kind for kind in ("commands", "http_routes", "materializers", "mcp_servers", "observers", "transports")},
+    **{
+        kind: kind
+        for kind in (
+            "admission_policies",
+            "agent_tools",
+            "commands",
+            "http_routes",
+            "materializers",
+            "mcp_servers",
+            "observers",
+            "transports",
+        )
+    },
 }
 """Which table holds the settings of a kind of plugin."""

@@ -5,6 +5,7 @@ install_plugin           a module and real metadata in a folder, so that real di
 plugin_folder            puts such a folder on the import path, and cleans up
 imported_by              what importing a module brings in
 StorageContract, ModelProviderContract, TransportContract, AgentRuntimeContract     suites to subclass
+RunStoreContract, InterruptContract      the parts of StorageContract that can be passed before the rest is there
 ScriptedHost, ScriptedModel, ScriptedRuntime                                        doubles at the border
 """
 
@@ -15,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pizzabot.testing.hosts import host as host
+    from pizzabot.testing.interrupt_contract import InterruptContract as InterruptContract
     from pizzabot.testing.plugins import imported_by as imported_by
     from pizzabot.testing.plugins import install_plugin as install_plugin
     from pizzabot.testing.plugins import plugin_folder as plugin_folder
     from pizzabot.testing.provider_contract import ModelProviderContract as ModelProviderContract
+    from pizzabot.testing.run_store_contract import RunStoreContract as RunStoreContract
     from pizzabot.testing.runtime_contract import AgentRuntimeContract as AgentRuntimeContract
     from pizzabot.testing.scripted_host import ScriptedHost as ScriptedHost
     from pizzabot.testing.scripted_model import ScriptedModel as ScriptedModel
@@ -32,7 +35,9 @@ _HOMES = {
     "install_plugin": "plugins",
     "plugin_folder": "plugins",
     "AgentRuntimeContract": "runtime_contract",
+    "InterruptContract": "interrupt_contract",
     "ModelProviderContract": "provider_contract",
+    "RunStoreContract": "run_store_contract",
     "ScriptedHost": "scripted_host",
     "ScriptedModel": "scripted_model",
     "ScriptedRuntime": "scripted_runtime",

@@ -1,7 +1,8 @@
 """Built-in plugin `deepagents-runtime`: answers turns with DeepAgents on LangGraph. The one place that builds graphs.
 
-Light modules, imported at any time: `settings`, `loading`, `prompts`, `interrupts`, `open_messages`, `graphs`, `run`,
-`runtime`. The rest import LangGraph at their top and are therefore only imported behind `runtime.prepare`.
+Light modules, imported at any time: `settings`, `loading`, `prompts`, `interrupts`, `decisions`, `open_messages`,
+`tool_sets`, `turn_tools`, `graphs`, `run`, `runtime`. The rest import LangGraph at their top and are therefore only
+imported behind `runtime.prepare`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def _create(context: Context, settings: Any) -> AgentRuntime:
     from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 
-    return DeepAgentsRuntime(settings, redact=context.redact)
+    return DeepAgentsRuntime(settings, logger=context.logger, redact=context.redact)
 
 
 @hookimpl

@@ -6,7 +6,6 @@ Both keep messages in the same channel (`DeepAgentState`), so that a thread may 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from deepagents import create_deep_agent
@@ -20,36 +19,38 @@ from pizzabot_builtin_plugins.deepagents_runtime.middleware import (
     agent_middleware,
     conversation_middleware,
 )
+from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
+    from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
     from pizzabot_hookspecs.agent_runtimes import ChosenModel
     from pizzabot_hookspecs.model_providers import ModelDescriptor
 
 
 def build_graph(
-    model: ChosenModel, checkpointer: BaseCheckpointSaver[Any], redact: Callable[[str], str] = str
+    model: ChosenModel, *, going_on: bool = False, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any]
 ) -> Graph:
     """The graph that answers with `model`. Takes milliseconds to hundreds of them: call it in the builder's thread.
 
-    `redact` hides secrets in what the model raises, before it is stored.
+    A turn that is `going_on` may find open tool calls, whoever made them; a plain conversation could not finish them.
     """
     chat = with_known_window(model.chat, model.descriptor)
-    if model.descriptor.supports_tools is False:
-        return build_conversation(chat, checkpointer, redact)
-    return build_agent(chat, checkpointer, redact)
+    if model.descriptor.supports_tools is not False:
+        return build_agent(chat, tools, checkpointer)
+    if going_on:
+        return build_agent(chat, tools, checkpointer, offered=False)
+    return build_conversation(chat, tools, checkpointer)
 
 
-def build_conversation(
-    chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any], redact: Callable[[str], str] = str
-) -> Graph:
+def build_conversation(chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any]) -> Graph:
     """Prompt, messages, answer. Nothing of a deep agent: what it adds is for tools that this model cannot call."""
     graph: Graph = create_agent(
         chat,
         system_prompt=prompts.CONVERSATION,
-        middleware=[*conversation_middleware(chat), Discreet(redact)],
+        middleware=[*conversation_middleware(chat), Discreet(tools.redact)],
         state_schema=DeepAgentState,
         checkpointer=checkpointer,
     )
@@ -57,11 +58,14 @@ def build_conversation(
 
 
 def build_agent(
-    chat: BaseChatModel, checkpointer: BaseCheckpointSaver[Any], redact: Callable[[str], str] = str
+    chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any], *, offered: bool = True
 ) -> Graph:
     """A deep agent. Without a name: LangChain would write it into every answer, and some providers refuse it there."""
     graph: Graph = create_deep_agent(
-        chat, middleware=[*agent_middleware(), Discreet(redact)], checkpointer=checkpointer
+        chat,
+        tools=[contained(tool.tool) for tool in tools.tools.values()],
+        middleware=agent_middleware(chat, tools, offered=offered),
+        checkpointer=checkpointer,
     )
     return graph
 

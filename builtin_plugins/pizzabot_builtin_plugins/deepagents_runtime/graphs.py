@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pizzabot_builtin_plugins.deepagents_runtime.loading import quick_switching
 
@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 
     Graph: TypeAlias = CompiledStateGraph[Any, Any, Any, Any]
 
-Key: TypeAlias = tuple[str, bool, int]
+Key: TypeAlias = tuple[str, bool, bool, int]
+
+
+class Build(Protocol):
+    def __call__(self, model: ChosenModel, /, *, going_on: bool) -> Graph: ...
 
 
 class GraphShelf:
     """One graph per model: its id, whether it calls tools, and the very object that the host built for it.
 
+    A model without tools has a second one for turns that go on from a checkpoint (`build_graph`).
+
     Building in parallel made the loop wait 169 ms; one builder thread 2.5 ms (measured; architecture §6).
     """
 
-    def __init__(self, build: Callable[[ChosenModel], Graph], *, builder: Executor, kept: int) -> None:
+    def __init__(self, build: Build, *, builder: Executor, kept: int) -> None:
         self._build = build
         self._builder = builder
         self._limit = kept
@@ -36,22 +42,24 @@ class GraphShelf:
     def __len__(self) -> int:
         return len(self._kept)
 
-    async def graph(self, model: ChosenModel) -> Graph:
+    async def graph(self, model: ChosenModel, *, going_on: bool = False) -> Graph:
         """The graph for `model`, built when it is not there. Whoever stops waiting does not stop the others' wait."""
+        able = model.descriptor.supports_tools is not False
         # A kept graph holds its chat model, so the object's id cannot be taken by another one meanwhile.
-        key = (model.id, model.descriptor.supports_tools is not False, id(model.chat))
+        key = (model.id, able, going_on and not able, id(model.chat))
         kept = self._kept.get(key)
         if kept is not None:
             self._kept.move_to_end(key)
             return kept
         building = self._building.get(key)
         if building is None:
-            building = self._building[key] = asyncio.ensure_future(self._add(key, model))
+            building = self._building[key] = asyncio.ensure_future(self._add(key, model, going_on=going_on))
         return await asyncio.shield(building)
 
-    async def _add(self, key: Key, model: ChosenModel) -> Graph:
+    async def _add(self, key: Key, model: ChosenModel, *, going_on: bool) -> Graph:
+        build = partial(self._build_quietly, model, going_on=going_on)
         try:
-            graph = await asyncio.get_running_loop().run_in_executor(self._builder, self._build_quietly, model)
+            graph = await asyncio.get_running_loop().run_in_executor(self._builder, build)
         finally:
             del self._building[key]
         self._kept[key] = graph
@@ -59,6 +67,6 @@ class GraphShelf:
             self._kept.popitem(last=False)
         return graph
 
-    def _build_quietly(self, model: ChosenModel) -> Graph:
+    def _build_quietly(self, model: ChosenModel, *, going_on: bool) -> Graph:
         with quick_switching():
-            return self._build(model)
+            return self._build(model, going_on=going_on)

@@ -1,46 +1,49 @@
-"""How an interrupt is shown: both spellings of every key, one approval as a batch of one (design/wire.md §0, §5)."""
+"""What an interrupt asks, as clients see it: its kind, and its payload in both spellings (design/wire.md §0, §5)."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-DECISIONS = ("approve", "edit", "reject", "respond")
-"""What a person may answer to a gated tool call when the interrupt itself does not say."""
+from pizzabot_hookspecs.interrupts import InterruptKind
+
+APPROVAL_TYPE = "tool_approval"
+"""`type` of the value of an approval that this runtime asked for (`approvals.py`)."""
 
 
-def shown(value: Any) -> Any:
-    """`value` (plain JSON) as clients of either language read it. A value that is no approval stays as it is.
+def kind_of(value: Any) -> InterruptKind:
+    """The kind of an interrupt by its value: `action_requests` make an approval, everything else is a question."""
+    is_approval = isinstance(value, Mapping) and isinstance(value.get("action_requests"), list)
+    return InterruptKind.APPROVAL if is_approval else InterruptKind.INPUT
 
-    `tool_approval` (one call, LangChain's per-call mode) becomes `action_requests` of one, so that a client knows one
-    form; `action_requests` and `review_configs` also get their camelCase names, which JavaScript clients read.
+
+def shown(value: Any) -> dict[str, Any]:
+    """The payload of an interrupt whose value is `value` (plain JSON).
+
+    An approval also gets the camelCase names that JavaScript clients read. A question is an object with `question`,
+    whatever the tool said.
     """
     if not isinstance(value, Mapping):
-        return value
-    batch = _batch_of_one(value) if value.get("type") == "tool_approval" else value
-    if not isinstance(batch.get("action_requests"), list):
-        return value
-    configs = [_both_spellings(config) for config in batch.get("review_configs") or []]
+        return {"question": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}
+    if kind_of(value) is InterruptKind.INPUT:
+        return {"question": "", **value}
+    actions = [_both_spellings(action, argsSchema="args_schema") for action in value["action_requests"]]
+    configs = [
+        _both_spellings(config, actionName="action_name", allowedDecisions="allowed_decisions")
+        for config in value.get("review_configs") or []
+    ]
+    payload = _both_spellings(value, toolCallId="tool_call_id")
     return {
-        **batch,
+        **payload,
+        "action_requests": actions,
         "review_configs": configs,
-        "actionRequests": batch["action_requests"],
+        "actionRequests": actions,
         "reviewConfigs": configs,
     }
 
 
-def _batch_of_one(value: Mapping[str, Any]) -> dict[str, Any]:
-    action = {key: value[key] for key in ("name", "args", "description") if key in value}
-    config = {
-        "action_name": value.get("name"),
-        "allowed_decisions": list(value.get("allowed_decisions") or DECISIONS),
-    }
-    return {**value, "action_requests": [action], "review_configs": [config]}
-
-
-def _both_spellings(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **config,
-        "actionName": config.get("action_name"),
-        "allowedDecisions": config.get("allowed_decisions"),
-    }
+def _both_spellings(item: Any, **twins: str) -> Any:
+    if not isinstance(item, Mapping):
+        return item
+    return {**item, **{twin: item[name] for twin, name in twins.items() if name in item}}

@@ -29,6 +29,8 @@ STEPS = (
     "deepagents.backends",
     "deepagents.middleware",
     "deepagents",
+    "langchain.agents.middleware.human_in_the_loop",
+    "pizzabot_builtin_plugins.deepagents_runtime.tool_calls",
     "pizzabot_builtin_plugins.deepagents_runtime.graph_building",
     "pizzabot_builtin_plugins.deepagents_runtime.normaliser",
     "pizzabot_builtin_plugins.deepagents_runtime.snapshots",

@@ -1,5 +1,5 @@
 # ruff: noqa: TID253 - imported behind `runtime.prepare`, when LangGraph is there
-"""What stands around a model call, as lists in order: this is where tools, limits and memory are added.
+"""What stands around a model call and a tool call, as lists in order: where limits and memory will be added.
 
 A middleware with the name of one of DeepAgents' own takes its place; the others come after DeepAgents' core.
 """
@@ -10,24 +10,26 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
+from deepagents.backends import StateBackend
+from deepagents.graph import DeepAgentState
 from deepagents.middleware.filesystem import FilesystemState
+from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
+from deepagents.middleware.subagents import SubAgent, SubAgentMiddleware
+from deepagents.middleware.summarization import create_summarization_middleware
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
+from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import ToolCalls
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
 from pizzabot_hookspecs.errors import PizzabotError, classify
 
-WITHHELD: tuple[tuple[str, type[AgentState[Any]]], ...] = (
-    ("FilesystemMiddleware", FilesystemState),
-    ("SubAgentMiddleware", AgentState),
-    ("TodoListMiddleware", AgentState),
-)
-"""What `create_deep_agent` adds by itself and a turn without tools must not have, with the state that stays in place.
-
-The to-do list comes with the profiles of some models only; no planning tool is ever offered (spec/05 §2).
-"""
+FILES, DELEGATION, PLANNING = "FilesystemMiddleware", "SubAgentMiddleware", "TodoListMiddleware"
+"""What `create_deep_agent` adds by itself, by name: file tools, the tool `task` with a subagent of its own, a to-do
+list (with the profiles of some models only; no planning tool is ever offered, spec/05 §2)."""
 
 HISTORY_SHARE = 0.7
 """Part of the context window for prompt and messages of a plain conversation; the rest is for the answer."""
@@ -36,13 +38,50 @@ CHARACTERS_PER_TOKEN = 3.0
 """A cautious guess: the vocabularies of small models are small, and not every language is English."""
 
 
-def agent_middleware() -> Sequence[AgentMiddleware[Any, Any, Any]]:
-    """For a model with tool calling (spec/05 §3)."""
-    return [*(Withheld(name, state) for name, state in WITHHELD), OwnPrompt(prompts.AGENT)]
+def agent_middleware(
+    chat: BaseChatModel, tools: ToolSet, *, offered: bool = True
+) -> Sequence[AgentMiddleware[Any, Any, Any]]:
+    """For the orchestrator (spec/05 §3): it has `tools` and nothing that the libraries bring.
+
+    Not `offered`: the model cannot call tools, and the thread may have calls of another model that must be finished.
+    """
+    return [
+        Withheld(FILES, FilesystemState),
+        delegation(chat, tools) if tools.subagents else Withheld(DELEGATION),
+        Withheld(PLANNING),
+        ToolCalls(tools.tools, redact=tools.redact),
+        Discreet(tools.redact),
+        *([OwnPrompt(prompts.AGENT)] if offered else [*conversation_middleware(chat), NoTools()]),
+    ]
+
+
+def delegation(chat: BaseChatModel, tools: ToolSet) -> AgentMiddleware[Any, Any, Any]:
+    """The tool `task`, which hands work to the subagents: with their own tools, no files, and nobody below them."""
+    specs = [
+        SubAgent(
+            name=subagent.name,
+            description=subagent.description,
+            system_prompt=subagent.prompt,
+            model=chat,
+            tools=[contained(tool.tool) for tool in subagent.tools.values()],
+            middleware=[
+                Withheld(FILES, FilesystemState),
+                create_summarization_middleware(chat, StateBackend()),
+                PatchToolCallsMiddleware(),
+                ToolCalls(subagent.tools, redact=tools.redact),
+                Discreet(tools.redact),
+                OwnPrompt(subagent.prompt),
+            ],
+        )
+        for subagent in tools.subagents
+    ]
+    return SubAgentMiddleware(
+        backend=StateBackend(), subagents=specs, task_description=prompts.TASK, state_schema=DeepAgentState
+    )
 
 
 def conversation_middleware(chat: BaseChatModel) -> Sequence[AgentMiddleware[Any, Any, Any]]:
-    """For a model without: nothing but keeping the conversation within the model's window, where that is known."""
+    """For a model without tool calling: nothing but keeping within the model's window, where that is known."""
     window = (chat.profile or {}).get("max_input_tokens")
     return [RecentMessages(int(window * HISTORY_SHARE))] if window else []
 
@@ -54,7 +93,7 @@ class Withheld(AgentMiddleware[Any, Any, Any]):
     profiles are global to the process and cannot be taken back.
     """
 
-    def __init__(self, name: str, state_schema: type[AgentState[Any]]) -> None:
+    def __init__(self, name: str, state_schema: type[AgentState[Any]] = AgentState) -> None:
         super().__init__()
         self._name = name
         self.state_schema = state_schema
@@ -77,6 +116,17 @@ class OwnPrompt(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         return await handler(request.override(system_message=self._message))
+
+
+class NoTools(AgentMiddleware[Any, Any, Any]):
+    """The model is offered no tools and the prompt of a plain conversation; the graph can still finish calls."""
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        return await handler(request.override(tools=[], system_message=SystemMessage(prompts.CONVERSATION)))
 
 
 class RecentMessages(AgentMiddleware[Any, Any, Any]):

@@ -2,8 +2,8 @@
 """LangGraph's v3 events as frames of the wire (design/wire.md §9, whose rows are named where they are done).
 
 The host adds the root's lifecycle, numbers and ids (rows 1, 2, 10) and settles messages that were cut off. `tasks` and
-`updates` are not asked for (row 12). Full state goes out three times a turn at most per namespace: as it begins, with
-each interrupt, and at the end.
+`updates` are not asked for (row 12). Full state goes out twice a turn at most per namespace: as it begins and at the
+end. What a turn asks the person for comes last of all: it cannot be answered before the turn has ended.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from typing import Any
 
 from langchain_core.language_models._compat_bridge import message_to_events
 from langchain_core.messages import BaseMessage, ToolMessage
-from langgraph.types import Command
 
-from pizzabot_builtin_plugins.deepagents_runtime.interrupts import shown
+from pizzabot_builtin_plugins.deepagents_runtime.interrupts import kind_of, shown
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessage, js_namespace
-from pizzabot_builtin_plugins.deepagents_runtime.plain import plain, public_values
+from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT, plain, public_values
 from pizzabot_hookspecs.wire import Frame, FrameMethod, Namespace
 
 ENDINGS = frozenset({"completed", "failed", "interrupted", "drained"})
@@ -35,21 +34,24 @@ class Snapshot:
 
 
 class Normaliser:
-    """One per turn. `feed` every event, then `close`. `tool_namespaces` maps a tool call to its task's namespace.
+    """One per turn. `feed` every event, then `close`. `tool_namespaces` maps a tool call to its task's namespace,
+    `redact` is what errors of tools go through.
 
-    `said` and `results` are what the turn has streamed so far, messages by id and the orchestrator's tool results by
-    call: what a stop must keep, whether or not LangGraph has stored it yet. As many as the turn makes calls.
+    `said` is what the turn has streamed so far, by message id: what a stop must keep, whether or not LangGraph has
+    stored it yet. As many as the turn makes model calls.
     """
 
-    def __init__(self, tool_namespaces: dict[str, Namespace] | None = None) -> None:
+    def __init__(
+        self, tool_namespaces: dict[str, Namespace] | None = None, *, redact: Callable[[str], str] = str
+    ) -> None:
+        self._redact = redact
         self.tool_namespaces = tool_namespaces if tool_namespaces is not None else {}
         self.said: dict[str, OpenMessage] = {}
-        self.results: dict[str, ToolMessage] = {}
         self._open: dict[str, OpenMessage] = {}
         self._snapshots: dict[Namespace, Snapshot] = {}
         self._begun: set[Namespace] = set()
         self._waiting: Namespace | None = None
-        self._asked: set[str] = set()
+        self._asked: dict[str, tuple[Namespace, Any]] = {}
         self._now = 0
         self._by_method: dict[str, Callable[[Mapping[str, Any], Namespace], Iterable[Frame]]] = {
             "messages": self._messages,
@@ -75,11 +77,12 @@ class Normaliser:
             return handle(params, namespace)
         return [*self._show_waiting(), *handle(params, namespace)]
 
-    def close(self) -> list[Frame]:
-        """What was held back, the root's state last."""
+    def close(self, *, failed: bool = False) -> list[Frame]:
+        """What was held back, the root's state last, then what the turn waits for; a failed one waits for nothing."""
         self._waiting = None
         deepest_first = sorted(self._snapshots, key=len, reverse=True)
-        return [frame for namespace in deepest_first for frame in self._show(namespace)]
+        frames = [frame for namespace in deepest_first for frame in self._show(namespace)]
+        return frames if failed else [*frames, *self._requests()]
 
     def settled(self, checkpoint: Mapping[str, Any], values: Mapping[str, Any]) -> list[Frame]:
         """The end of a turn whose state is known from its checkpoint: what was held back is older and is dropped."""
@@ -153,30 +156,39 @@ class Normaliser:
         namespace = self.tool_namespaces.get(call, graph)
         if data["event"] in ("tool-finished", "tool-error"):
             self.tool_namespaces.pop(call, None)
-            if not graph:
-                self.results.update((result.tool_call_id, result) for result in _tool_messages(data.get("output")))
+        shape = plain(data)
+        if data["event"] == "tool-error":  # the exception's own text: some carry the headers of a request
+            shape["message"] = self._redact(str(shape.get("message") or ""))
+        return (self._frame("tools", shape, namespace),)
+
+    def _told(self, result: ToolMessage, graph: Namespace) -> Iterable[Frame]:
+        """The one frame of a call that did not run: refused, answered by the person, skipped, or of an unknown tool."""
+        namespace = self.tool_namespaces.pop(result.tool_call_id, graph)
+        data: dict[str, Any] = {"tool_call_id": result.tool_call_id, "tool_name": result.name}
+        if result.status == "error":
+            data |= {"event": "tool-error", "message": result.text}
+        else:
+            data |= {"event": "tool-finished", "output": result}
         return (self._frame("tools", plain(data), namespace),)
 
     # -- state: rows 8, 9 -------------------------------------------------------------------------------------------
 
     def _values(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
         self._snapshots[namespace] = Snapshot(params["data"], params["timestamp"])
-        asked = [item for item in params.get("interrupts") or () if item.id not in self._asked]
-        if asked:
-            return self._interrupted(asked, namespace)
+        for item in params.get("interrupts") or ():
+            # One interrupt surfaces once per level, the deepest first: that is the namespace it belongs to.
+            self._asked.setdefault(item.id, (namespace, item.value))
         if namespace not in self._begun:
             self._begun.add(namespace)
             self._waiting = namespace  # until its checkpoint, which clients must see first and which comes next
         return ()
 
-    def _interrupted(self, asked: Iterable[Any], namespace: Namespace) -> Iterable[Frame]:
-        self._begun.add(namespace)
-        frames = self._show(namespace)
-        for item in asked:
-            # One interrupt surfaces once per level, the deepest first: that is the namespace it belongs to.
-            self._asked.add(item.id)
-            value = shown(plain(item.value))
-            data = {"interrupt_id": item.id, "payload": value, "value": value}
+    def _requests(self) -> list[Frame]:
+        frames = []
+        for interrupt_id, (namespace, asked) in self._asked.items():
+            value = plain(asked)
+            payload = shown(value)
+            data = {"interrupt_id": interrupt_id, "kind": kind_of(value).value, "payload": payload, "value": payload}
             frames.append(self._frame("input.requested", data, namespace))
         return frames
 
@@ -210,20 +222,14 @@ class Normaliser:
         return frames
 
     def _custom(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
+        if isinstance(params["data"], Mapping) and isinstance(told := params["data"].get(TOLD_RESULT), ToolMessage):
+            return self._told(told, namespace)
         data = plain(params["data"])
         named = isinstance(data, dict) and isinstance(data.get("name"), str) and "payload" in data
         return (self._frame("custom", data if named else {"payload": data}, namespace),)
 
     def _frame(self, method: FrameMethod, data: Mapping[str, Any], namespace: Namespace) -> Frame:
         return Frame(method=method, data=data, timestamp=self._now, namespace=namespace)
-
-
-def _tool_messages(output: Any) -> list[ToolMessage]:
-    """The results in what a tool returned: itself, or the messages of its command."""
-    if isinstance(output, Command):
-        output = output.update.get("messages") if isinstance(output.update, Mapping) else None
-    candidates = output if isinstance(output, list) else [output]
-    return [message for message in candidates if isinstance(message, ToolMessage)]
 
 
 def checkpoint_envelope(data: Mapping[str, Any]) -> dict[str, Any]:

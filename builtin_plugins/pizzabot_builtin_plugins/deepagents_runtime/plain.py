@@ -21,6 +21,9 @@ DEPTH_LIMIT = 60
 INTEGER_LIMIT = 2**63
 """Integers from here on are written as text: JSON writers and JavaScript have no room for them."""
 
+TOLD_RESULT = "pizzabot.tool_result"
+"""Key of a `custom` event, within the process, with the result of a tool call that did not run."""
+
 PRIVATE_KEYS = frozenset(
     {
         "jump_to",

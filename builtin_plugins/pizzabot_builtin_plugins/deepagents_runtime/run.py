@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 from pizzabot_hookspecs.agent_runtimes import Turn
 from pizzabot_hookspecs.wire import Frame
 
@@ -19,10 +21,16 @@ if TYPE_CHECKING:
     from langgraph.types import StateSnapshot
 
     from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
+    from pizzabot_builtin_plugins.deepagents_runtime.intents import IntentLedger
     from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
-    from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
+    from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import Entry, ThreadMemory
 
 T = TypeVar("T")
+
+TOOLS_SECONDS = 5.0
+"""How long a stop waits for tools to be gone: a process group has 2 s after TERM. Below the host's own patience of 8 s.
+
+One that ignores its cancellation goes on unheard; its result is dropped."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +40,8 @@ class Engine:
     graphs: GraphShelf
     checkpointer: BaseCheckpointSaver[Any]
     reader: Graph
+    tools: ToolSet
+    ledger: IntentLedger
 
 
 @dataclass(kw_only=True)
@@ -42,6 +52,7 @@ class Work:
     memory: ThreadMemory
     normaliser: Normaliser
     said: list[BaseMessage]
+    tools: TurnTools
     stream: AsyncGraphRunStream | None = None
     settlement: asyncio.Future[StateSnapshot | None] | None = None
 
@@ -68,54 +79,66 @@ class GraphRun:
         work = self._work
         if work is None or work.stream is None or self._over:
             return  # the iteration has not reached the model and will not, or it has ended
-        await work.stream.abort()
         await self._settle(work)
 
     async def _frames(self) -> AsyncIterator[Frame]:
         engine = await self._unless_stopped(self._ready())
         if engine is None:
             return
-        graph = await self._unless_stopped(engine.graphs.graph(self._turn.model))
-        work = self._work = self._begin(graph or engine.reader)
-        if not self._stopping.is_set():
-            async with aclosing(self._execution(work)) as frames:
+        graph = None if self._turn.settle else await self._unless_stopped(self._graph(engine))
+        work = self._work = self._begin(engine, graph or engine.reader)
+        if not self._stopping.is_set() and not self._turn.settle:
+            async with aclosing(self._execution(work, engine.tools)) as frames:
                 async for frame in frames:
                     yield frame
-        if self._stopping.is_set() and not self._over:
+        if (self._stopping.is_set() or self._turn.settle) and not self._over:
             self._over = True
             for frame in _ending(work, await self._settle(work)):
                 yield frame
 
-    def _begin(self, graph: Graph) -> Work:
+    async def _graph(self, engine: Engine) -> Graph:
+        turn = self._turn
+        going_on = turn.recover or not turn.messages
+        return await engine.graphs.graph(turn.model, going_on=going_on)
+
+    def _begin(self, engine: Engine, graph: Graph) -> Work:
         from pizzabot_builtin_plugins.deepagents_runtime.inputs import to_graph
         from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
         from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
 
+        turn = self._turn
         return Work(
             graph=graph,
-            memory=ThreadMemory(graph, self._turn.thread_id),
-            normaliser=Normaliser(),
-            said=to_graph(self._turn.messages),
+            memory=ThreadMemory(graph, turn.thread_id, run_id=turn.run_id),
+            normaliser=Normaliser(redact=engine.tools.redact),
+            said=to_graph(turn.messages),
+            tools=TurnTools(thread_id=turn.thread_id, log=turn.intents, ledger=engine.ledger),
         )
 
-    async def _execution(self, work: Work) -> AsyncGenerator[Frame, None]:
+    async def _execution(self, work: Work, tools: ToolSet) -> AsyncGenerator[Frame, None]:
         """The frames of the graph's own work; ends early, without closing frames, once `stop` was called."""
         from pizzabot_builtin_plugins.deepagents_runtime.streaming import open_stream
 
-        fork = self._turn.config.get("checkpoint_id")
-        entry = await work.memory.entry(
-            work.said, recover=self._turn.recover, checkpoint_id=fork if isinstance(fork, str) else None
-        )
+        entry = await work.memory.entry(self._turn, work.said, tools)
+        await self._take_up(work.tools, entry)
         if entry.finished is not None:
             self._over = True
             for frame in _ending(work, entry.finished):
                 yield frame
             return
-        work.stream, tasks = await open_stream(work.graph, entry.graph_input, entry.config)
+        work.stream, tasks = await open_stream(work.graph, entry.graph_input, entry.config, tools=work.tools)
         work.normaliser.tool_namespaces = tasks.by_call
         async with aclosing(self._streamed(work, work.stream)) as frames:
             async for frame in frames:
                 yield frame
+
+    async def _take_up(self, tools: TurnTools, entry: Entry) -> None:
+        """Give the tools what the turn says of single calls, and close intents that a crash left behind a result."""
+        tools.decided = entry.answers.decided
+        tools.skip = {call: text for call, text in self._turn.skip.items() if call not in entry.settled}
+        if self._turn.recover:
+            for call_id in sorted(entry.settled):
+                await self._turn.intents.close(call_id)
 
     async def _streamed(self, work: Work, stream: AsyncGraphRunStream) -> AsyncGenerator[Frame, None]:
         try:
@@ -127,23 +150,39 @@ class GraphRun:
                         yield frame
         except Exception:
             self._over = True
-            for frame in work.normaliser.close():
+            for frame in work.normaliser.close(failed=True):
                 yield frame
             raise
         finally:
-            await stream.abort()
+            if not self._stopping.is_set():  # else `_settle` ends the stream, and waits for it
+                work.tools.stopping = True
+                await self._abort(stream)
+                work.tools.leave()
         if not self._stopping.is_set():
             self._over = True
             for frame in work.normaliser.close():
                 yield frame
 
     async def _settle(self, work: Work) -> StateSnapshot | None:
-        """Store what a stopped turn leaves behind: once, whoever comes first, and to the end even if that one goes."""
+        """End a stopped turn and store what it leaves: once, and to the end even if whoever came first goes."""
         if work.settlement is None:
-            streamed, results = list(work.normaliser.said.values()), work.normaliser.results
-            settling = work.memory.settle(work.said, streamed=streamed, results=results)
-            work.settlement = asyncio.ensure_future(settling)
+            work.settlement = asyncio.ensure_future(self._end(work))
         return await asyncio.shield(work.settlement)
+
+    async def _end(self, work: Work) -> StateSnapshot | None:
+        work.tools.stopping = True
+        if work.stream is not None:
+            await self._abort(work.stream)
+        streamed = list(work.normaliser.said.values())
+        snapshot = await work.memory.settle(work.said, streamed=streamed, results=work.tools.results)
+        await work.tools.close_all()
+        return snapshot
+
+    async def _abort(self, stream: AsyncGraphRunStream) -> None:
+        """End the graph. When this returns its tools are gone, or ignore it; nothing of it is still being stored."""
+        await asyncio.wait({asyncio.ensure_future(stream.abort())}, timeout=TOOLS_SECONDS)
+        if self._work is not None:
+            await self._work.tools.ledger.at_rest(self._turn.thread_id)
 
     async def _unless_stopped(self, work: Awaitable[T]) -> T | None:
         """The result of `work`, or None when `stop` is called first."""

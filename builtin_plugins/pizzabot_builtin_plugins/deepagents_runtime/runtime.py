@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -13,7 +13,8 @@ from pizzabot_builtin_plugins.deepagents_runtime import loading
 from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
 from pizzabot_builtin_plugins.deepagents_runtime.run import Engine, GraphRun
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
-from pizzabot_hookspecs import Caller, Unavailable
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import tool_set
+from pizzabot_hookspecs import Caller, Logger, Unavailable
 from pizzabot_hookspecs.agent_runtimes import RuntimeServices, Turn
 from pizzabot_hookspecs.wire import ThreadState
 
@@ -21,14 +22,21 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
+    from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
 
 
 class DeepAgentsRuntime:
-    """An `AgentRuntime`. Made in a worker thread, prepared and used on the host's loop, closed as a context manager."""
+    """An `AgentRuntime` that `KnowsSettledCalls`.
 
-    def __init__(self, settings: RuntimeSettings, *, redact: Callable[[str], str] = str) -> None:
+    Made in a worker thread, prepared and used on the host's loop, closed as a context manager.
+    """
+
+    def __init__(
+        self, settings: RuntimeSettings, *, logger: Logger | None = None, redact: Callable[[str], str] = str
+    ) -> None:
         loading.set_environment(tracing=settings.tracing)
         self._settings = settings
+        self._logger = logger
         self._redact = redact
         self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph-builder")
         self._prepared = asyncio.Event()
@@ -57,17 +65,26 @@ class DeepAgentsRuntime:
 
     async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState | None:
         del caller  # the host has checked whose thread it is; checkpoints carry no owner
-        engine = await self._ready()
+        memory = await self._memory(thread_id)
         from pizzabot_builtin_plugins.deepagents_runtime.snapshots import thread_state
-        from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
 
-        snapshot = await ThreadMemory(engine.reader, thread_id).snapshot(checkpoint_id)
+        snapshot = await memory.snapshot(checkpoint_id)
         return None if snapshot is None else thread_state(snapshot)
+
+    async def settled_calls(self, thread_id: str, call_ids: Collection[str], /, *, caller: Caller) -> frozenset[str]:
+        del caller
+        return await (await self._memory(thread_id)).settled_calls(call_ids)
 
     async def forget(self, thread_id: str, /, *, caller: Caller) -> None:
         del caller
         engine = await self._ready()
         await engine.checkpointer.adelete_thread(thread_id)
+
+    async def _memory(self, thread_id: str) -> ThreadMemory:
+        engine = await self._ready()
+        from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
+
+        return ThreadMemory(engine.reader, thread_id)
 
     async def _ready(self) -> Engine:
         await self._prepared.wait()
@@ -84,14 +101,14 @@ class DeepAgentsRuntime:
         # of a storage that cannot be read.
         await checkpointer.aget_tuple({"configurable": {"thread_id": "pizzabot:prepare", "checkpoint_ns": ""}})
         from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
+        from pizzabot_builtin_plugins.deepagents_runtime.intents import IntentLedger, telling
 
         reader = await loop.run_in_executor(self._builder, _warm_up, checkpointer)
-        graphs = GraphShelf(
-            partial(build_graph, checkpointer=checkpointer, redact=self._redact),
-            builder=self._builder,
-            kept=self._settings.graphs_kept,
-        )
-        return Engine(graphs=graphs, checkpointer=checkpointer, reader=reader)
+        tools = tool_set(services.tools, services.subagents, logger=self._logger, redact=self._redact)
+        ledger = IntentLedger()
+        build = partial(build_graph, tools=tools, checkpointer=telling(checkpointer, ledger))
+        graphs = GraphShelf(build, builder=self._builder, kept=self._settings.graphs_kept)
+        return Engine(graphs=graphs, checkpointer=checkpointer, reader=reader, tools=tools, ledger=ledger)
 
 
 def _warm_up(checkpointer: BaseCheckpointSaver[Any]) -> Graph:

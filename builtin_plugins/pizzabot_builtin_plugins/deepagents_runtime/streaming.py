@@ -13,6 +13,7 @@ from langgraph.stream import ProtocolEvent, StreamTransformer
 from langgraph.stream.run_stream import AsyncGraphRunStream
 from langgraph.stream.transformers import CheckpointsTransformer, CustomTransformer
 
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 from pizzabot_hookspecs.wire import Namespace
 
 
@@ -51,9 +52,17 @@ def _tool_calls(task_input: object) -> list[str]:
 
 
 async def open_stream(
-    graph: CompiledStateGraph[Any, Any, Any, Any], graph_input: Any, config: RunnableConfig
+    graph: CompiledStateGraph[Any, Any, Any, Any],
+    graph_input: Any,
+    config: RunnableConfig,
+    *,
+    tools: TurnTools | None = None,
 ) -> tuple[AsyncGraphRunStream, TaskIndex]:
-    """The events of one execution and the index of its tool calls. Nothing runs until the stream is iterated."""
+    """The events of one execution and the index of its tool calls. Nothing runs until the stream is iterated.
+
+    A step begins when the last one is stored (`sync`): a tool must not run for a call that a crash would take back, for
+    then nobody could say what the intent was about, and the model would make the call again.
+    """
     index = TaskIndex()
     # v3 is marked beta; the version is pinned and tests/contract/runtime holds its shapes. Silenced here and only here.
     with suppress_langchain_beta_warning():
@@ -61,6 +70,8 @@ async def open_stream(
             graph_input,
             config,
             version="v3",
+            context=tools,
+            durability="sync",
             transformers=[
                 CheckpointsTransformer,
                 CustomTransformer,

@@ -3,79 +3,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.constants import END, START
-from langgraph.types import StateSnapshot, StateUpdate
+from langgraph.types import Command, StateSnapshot, StateUpdate
 
+from pizzabot_builtin_plugins.deepagents_runtime.answering import Answers, answers_to
+from pizzabot_builtin_plugins.deepagents_runtime.open_calls import (
+    answers_for_open_calls,
+    messages_of,
+    stored_results,
+    unfinished_results,
+)
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessage
 from pizzabot_hookspecs import InvalidRequest
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
-CANCELLED_RESULT = "Cancelled by the user."
-"""What a tool call that was stopped is answered with, so that the next message finds no open call."""
+    from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
+    from pizzabot_hookspecs.agent_runtimes import Turn
+
+RUN_ID = "pizzabot_run_id"
+"""Key in a checkpoint's metadata: the run that wrote it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where a turn begins. `finished` is the state of a turn that has nothing left to do; nothing is run then."""
+    """Where a turn begins.
 
-    graph_input: dict[str, Any] | None
+    `finished` is the state of a turn that has nothing left to do; nothing is run then. `settled` are calls of the step
+    that a crash interrupted and that have their result: they will not run again.
+    """
+
+    graph_input: Any
     config: RunnableConfig
     finished: StateSnapshot | None = None
+    answers: Answers = field(default_factory=Answers)
+    settled: Collection[str] = ()
 
 
 class ThreadMemory:
     """The checkpoints of one thread, through a graph that knows their channels."""
 
-    def __init__(self, graph: CompiledStateGraph[Any, Any, Any, Any], thread_id: str) -> None:
+    def __init__(
+        self, graph: CompiledStateGraph[Any, Any, Any, Any], thread_id: str, *, run_id: str | None = None
+    ) -> None:
         self._graph = graph
-        self._config = thread_config(thread_id)
+        self._config = thread_config(thread_id, run_id=run_id)
         self._thread_id = thread_id
+        self._run_id = run_id
 
     async def snapshot(self, checkpoint_id: str | None = None) -> StateSnapshot | None:
         """The newest state or that of `checkpoint_id`; None where there is no such checkpoint."""
         snapshot = await self._graph.aget_state(thread_config(self._thread_id, checkpoint_id))
         return snapshot if snapshot.created_at is not None else None
 
-    async def entry(self, said: Sequence[BaseMessage], *, recover: bool, checkpoint_id: str | None) -> Entry:
-        """How to begin: with what was said, or from the checkpoint when it has that already.
+    async def entry(self, turn: Turn, said: Sequence[BaseMessage], tools: ToolSet) -> Entry:
+        """How to begin: with what was said, with the answers to what was asked, or just on from the checkpoint.
 
-        Raises `InvalidRequest` `no_such_checkpoint`, and `nothing_to_continue` for a turn without messages on a
-        thread without state.
+        Raises `InvalidRequest` `no_such_checkpoint`, `nothing_to_continue` for a turn without messages on a thread
+        without state, `answers_with_messages`, and what `answers_to` raises.
         """
-        if checkpoint_id is not None:
-            return await self._fork(said, checkpoint_id, recover=recover)
-        if said and not recover:
+        fork = turn.config.get("checkpoint_id")
+        if turn.answers:
+            if said:
+                detail = f"run {turn.run_id} answers interrupts and says something; an answer goes on without messages"
+                raise InvalidRequest("answers_with_messages", detail)
+            return await self._answering(turn, tools)
+        if isinstance(fork, str):
+            return await self._fork(said, fork, recover=turn.recover)
+        if said and not turn.recover:
             return Entry(graph_input={"messages": list(said)}, config=self._config)
-        return self._onward(await self.snapshot(), said)
+        return await self._onward(await self.snapshot(), said)
 
-    def _onward(self, newest: StateSnapshot | None, said: Sequence[BaseMessage]) -> Entry:
-        known = set() if newest is None else _ids(newest)
+    async def settled_calls(self, call_ids: Collection[str]) -> frozenset[str]:
+        """Those of `call_ids` that have a stored result, in the thread or in a subagent that is at work."""
+        snapshot = await self.snapshot()
+        if snapshot is None:
+            return frozenset()
+        known = stored_results(snapshot)
+        if not known.issuperset(call_ids):
+            known |= await unfinished_results(self._checkpointer, snapshot)
+        return frozenset(call_ids) & known
+
+    async def _answering(self, turn: Turn, tools: ToolSet) -> Entry:
+        newest = await self.snapshot()
+        answers = answers_to(
+            () if newest is None else newest.interrupts, turn.answers, tools=tools, consumed=turn.recover
+        )
+        if newest is None or not answers.resume:  # every answer was consumed before the process died
+            return await self._onward(newest, ())
+        return Entry(
+            graph_input=Command(resume=answers.resume),
+            config=self._config,
+            answers=answers,
+            settled=await unfinished_results(self._checkpointer, newest),
+        )
+
+    async def _onward(self, newest: StateSnapshot | None, said: Sequence[BaseMessage]) -> Entry:
+        known = {message.id for message in messages_of(newest)}
         if missing := [message for message in said if message.id not in known]:
             return Entry(graph_input={"messages": missing}, config=self._config)
         if newest is None:
             detail = f"thread {self._thread_id!r} has no state to go on from, and the turn says nothing; send a message"
             raise InvalidRequest("nothing_to_continue", detail)
         # Never with the checkpoint's id in the configuration: LangGraph would then repeat tasks that are done.
-        return Entry(graph_input=None, config=self._config, finished=None if newest.next else newest)
+        return Entry(
+            graph_input=None,
+            config=self._config,
+            finished=None if newest.next else newest,
+            settled=await unfinished_results(self._checkpointer, newest),
+        )
 
     async def _fork(self, said: Sequence[BaseMessage], checkpoint_id: str, *, recover: bool) -> Entry:
-        if recover and said:
+        if recover:
             newest = await self.snapshot()
-            if newest is not None and {message.id for message in said} <= _ids(newest):
-                return self._onward(newest, said)  # the fork had begun; from here on it is the thread's newest state
+            if newest is not None and (newest.metadata or {}).get(RUN_ID) == self._run_id:
+                return await self._onward(newest, said)  # the fork had begun; it is the thread's newest state now
         origin = await self.snapshot(checkpoint_id)
         if origin is None:
             detail = f"thread {self._thread_id!r} has no checkpoint {checkpoint_id!r}"
             raise InvalidRequest("no_such_checkpoint", detail)
-        config = thread_config(self._thread_id, checkpoint_id)
+        config = thread_config(self._thread_id, checkpoint_id, run_id=self._run_id)
         if said:
             return Entry(graph_input={"messages": list(said)}, config=config)
         return Entry(graph_input=None, config=config, finished=None if origin.next else origin)
@@ -86,15 +140,16 @@ class ThreadMemory:
         """Bring a stopped turn to its end and return the state then.
 
         What the person said stays, text that was streamed stays as a message marked `cancelled`, every open tool call
-        gets a result (its own, where it had finished: `results` are those that were streamed), and no step is left.
+        gets a result (its own, where it had finished: `results` are those that there are, stored or not), and no step
+        is left.
         """
         snapshot = await self.snapshot()
-        messages = _messages(snapshot)
+        messages = messages_of(snapshot)
         known = {message.id for message in messages}
         steps: list[list[StateUpdate]] = []
         if unheard := [message for message in said if message.id not in known]:
             steps.append([StateUpdate({"messages": unheard}, START)])
-        if answers := _open_calls(messages, results):
+        if answers := answers_for_open_calls(messages, results):
             steps.append([StateUpdate({"messages": answers}, "tools" if "tools" in self._graph.nodes else "model")])
         steps.extend(
             [StateUpdate({"messages": [cut_off(message)]}, "model")]
@@ -106,42 +161,18 @@ class ThreadMemory:
             await self._graph.abulk_update_state(self._config, steps)
         return await self.snapshot()
 
+    @property
+    def _checkpointer(self) -> Any:
+        return self._graph.checkpointer
+
 
 def cut_off(message: OpenMessage) -> AIMessage:
     """The part of an answer that was streamed, under the id it was streamed with."""
     return AIMessage(content="".join(message.text), id=message.id, response_metadata={"cancelled": True})
 
 
-def thread_config(thread_id: str, checkpoint_id: str | None = None) -> RunnableConfig:
+def thread_config(thread_id: str, checkpoint_id: str | None = None, *, run_id: str | None = None) -> RunnableConfig:
     configurable = {"thread_id": thread_id, "checkpoint_ns": ""}
     if checkpoint_id is not None:
         configurable["checkpoint_id"] = checkpoint_id
-    return {"configurable": configurable}
-
-
-def _messages(snapshot: StateSnapshot | None) -> list[BaseMessage]:
-    return [] if snapshot is None else list(snapshot.values.get("messages") or ())
-
-
-def _ids(snapshot: StateSnapshot) -> set[str | None]:
-    return {message.id for message in _messages(snapshot)}
-
-
-def _open_calls(messages: Sequence[BaseMessage], results: Mapping[str, ToolMessage]) -> list[ToolMessage]:
-    """Results for every call of the last answer when one of them has none; those that finished are said again.
-
-    A finished sibling shows in the state only as a pending write, which the next message would discard (probe 02c), and
-    for an instant after its frame not even as that.
-    """
-    answer = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
-    if answer is None:
-        return []
-    stored = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
-    if all(call["id"] in stored for call in answer.tool_calls):
-        return []
-    finished = {**results, **stored}
-    return [
-        finished.get(call["id"] or "")
-        or ToolMessage(CANCELLED_RESULT, tool_call_id=call["id"] or "", name=call["name"], status="error")
-        for call in answer.tool_calls
-    ]
+    return {"configurable": configurable, "metadata": {} if run_id is None else {RUN_ID: run_id}}

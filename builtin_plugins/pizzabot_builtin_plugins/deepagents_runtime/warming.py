@@ -13,6 +13,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_age
 from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
 from pizzabot_builtin_plugins.deepagents_runtime.streaming import open_stream
 from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import thread_config
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def build_reader(checkpointer: BaseCheckpointSaver[Any]) -> Graph:
     """A graph with every channel and node that a thread's checkpoints may name. Its model is never called."""
-    return build_agent(FakeListChatModel(responses=["ready"]), checkpointer)
+    return build_agent(FakeListChatModel(responses=["ready"]), ToolSet(), checkpointer)
 
 
 async def hold_a_turn() -> None:

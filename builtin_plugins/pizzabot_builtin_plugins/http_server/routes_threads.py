@@ -14,6 +14,7 @@ from pizzabot_builtin_plugins.http_server.json_bodies import decode
 from pizzabot_builtin_plugins.http_server.openapi import documented
 from pizzabot_builtin_plugins.http_server.services import AnyRequest, Services, caller_of, checked_id, json_answer
 from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs.interrupts import Interrupt
 from pizzabot_hookspecs.storage_backends import Thread
 
 IF_EXISTS = ("raise", "do_nothing")
@@ -53,7 +54,31 @@ def thread_routes(services: Services) -> list[HTTPRouteHandler]:
     async def read_state(request: AnyRequest, thread_id: FromPath[str]) -> Response[Any]:
         return json_answer(await threads.state(checked_id(thread_id, "thread_id"), caller=caller_of(request)))
 
-    return [create_thread, read_thread, delete_thread, read_state]
+    @get("/threads/{thread_id:str}/interrupts", summary="What waits for a person on this thread")
+    async def read_interrupts(request: AnyRequest, thread_id: FromPath[str]) -> Response[Any]:
+        caller, checked = caller_of(request), checked_id(thread_id, "thread_id")
+        await threads.get(checked, caller=caller)
+        waiting = await services.host.runs.interrupts(checked, caller=caller)
+        return json_answer({"interrupts": [_interrupt(found) for found in waiting]})
+
+    @get("/inbox", summary="What waits for a person on any thread, oldest first")
+    async def read_inbox(request: AnyRequest) -> Response[Any]:
+        waiting = await services.host.runs.interrupts(caller=caller_of(request))
+        return json_answer({"interrupts": [_interrupt(found) for found in waiting]})
+
+    return [create_thread, read_thread, delete_thread, read_state, read_interrupts, read_inbox]
+
+
+def _interrupt(found: Interrupt) -> dict[str, Any]:
+    return {
+        "interruptId": found.interrupt_id,
+        "threadId": found.thread_id,
+        "runId": found.run_id,
+        "kind": found.kind.value,
+        "namespace": list(found.namespace),
+        "payload": dict(found.payload),
+        "createdAt": _iso(found.created_at),
+    }
 
 
 async def _lenient_object(body: bytes) -> Mapping[str, Any]:

@@ -4,23 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any
 
 import orjson
 
 from pizzabot_hookspecs import Caller, InvalidRequest
-from pizzabot_hookspecs.storage_backends import Multitask, Run, StoredEvent, Thread
+from pizzabot_hookspecs.interrupts import Intent, Interrupt
+from pizzabot_hookspecs.storage_backends import Run, StoredEvent, Thread
+
+
+class Place(Enum):
+    """Where a run joins the queue. A resume is never behind a message: that would drop the approval (reproduced R3)."""
+
+    RESUME = "in front of all messages, behind the resumes that wait"
+    REPLACEMENT = "in front of the other messages"
+    END = "at the end"
 
 
 @dataclass(kw_only=True, slots=True)
 class RunRow:
-    """A run with what only storage knows: its place in the queue, and where it begins in the log."""
+    """A run with what only storage knows: its kind of place in the queue, where it begins in the log, its intents."""
 
     run: Run
     fingerprint: str
-    multitask: Multitask
+    place: Place
     began: int = 0
     first_seq: int | None = None
+    merged: bool = False
+    intents: dict[str, Intent] = field(default_factory=dict)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -58,3 +70,7 @@ def thread_copy(thread: Thread) -> Thread:
 
 def run_copy(run: Run) -> Run:
     return replace(run, input=copied(run.input), options=copied(run.options))
+
+
+def interrupt_copy(interrupt: Interrupt) -> Interrupt:
+    return replace(interrupt, payload=copied(interrupt.payload), answer=copied(interrupt.answer))

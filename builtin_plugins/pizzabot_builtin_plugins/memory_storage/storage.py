@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pizzabot_builtin_plugins.memory_storage.tables import Tables
 from pizzabot_hookspecs import Caller, Unavailable
+from pizzabot_hookspecs.interrupts import Decision, Intent, Interrupt, NewInterrupt
 from pizzabot_hookspecs.storage_backends import (
     Admission,
     CancelReason,
     LogBounds,
+    MergedEvents,
     NewEvent,
     NewRun,
     Run,
@@ -22,7 +24,7 @@ from pizzabot_hookspecs.storage_backends import (
     StoredEvent,
     Thread,
 )
-from pizzabot_hookspecs.wire import JsonValue
+from pizzabot_hookspecs.wire import JsonValue, Namespace
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -46,6 +48,11 @@ class MemoryStorage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open = self._checkpointer = self._store = None
+
+    @property
+    def shared(self) -> bool:
+        """False: it lives in one process."""
+        return False
 
     @property
     def _tables(self) -> Tables:
@@ -82,8 +89,20 @@ class MemoryStorage:
     async def admit_run(self, new: NewRun, /, *, caller: Caller) -> Admission:
         return self._tables.admit_run(new, caller=caller, now=self._clock())
 
-    async def claim_run(self, run_id: str, /, *, server_id: str, takeover: bool = False, caller: Caller) -> Run | None:
-        return self._tables.claim_run(run_id, server_id=server_id, takeover=takeover, caller=caller, now=self._clock())
+    async def claim_run(
+        self, run_id: str, /, *, server_id: str, takeover: bool = False, lease_seconds: float = 30.0, caller: Caller
+    ) -> Run | None:
+        return self._tables.claim_run(
+            run_id,
+            server_id=server_id,
+            takeover=takeover,
+            lease_seconds=lease_seconds,
+            caller=caller,
+            now=self._clock(),
+        )
+
+    async def renew_leases(self, server_id: str, /, *, lease_seconds: float, caller: Caller) -> frozenset[str]:
+        return self._tables.renew_leases(server_id, lease_seconds=lease_seconds, caller=caller, now=self._clock())
 
     async def append_events(self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
         return self._tables.append(run_id, epoch, events, caller=caller)
@@ -98,6 +117,7 @@ class MemoryStorage:
         status: RunStatus,
         error_code: str | None = None,
         error: str | None = None,
+        interrupts: Sequence[NewInterrupt] = (),
         caller: Caller,
     ) -> int:
         return self._tables.finish(
@@ -107,6 +127,7 @@ class MemoryStorage:
             status=status,
             error_code=error_code,
             error=error,
+            interrupts=interrupts,
             caller=caller,
             now=self._clock(),
         )
@@ -123,14 +144,47 @@ class MemoryStorage:
     async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
         return self._tables.next_pending(thread_id, caller=caller)
 
+    async def waiting_runs(self, thread_id: str, /, *, caller: Caller) -> int:
+        return self._tables.waiting_runs(thread_id, caller=caller)
+
     async def unfinished_runs(self, *, caller: Caller) -> Sequence[Run]:
         return self._tables.unfinished_runs(caller=caller)
+
+    async def open_interrupts(
+        self, thread_id: str | None = None, /, *, limit: int = 200, caller: Caller
+    ) -> Sequence[Interrupt]:
+        return self._tables.open_interrupts(thread_id, limit=limit, caller=caller)
+
+    async def interrupt(self, interrupt_id: str, /, *, caller: Caller) -> Interrupt | None:
+        return self._tables.interrupt(interrupt_id, caller=caller)
+
+    async def decide(self, decisions: Sequence[Decision], resume: NewRun, /, *, by: str, caller: Caller) -> Admission:
+        return self._tables.decide(decisions, resume, by=by, caller=caller, now=self._clock())
+
+    async def open_intent(
+        self, run_id: str, epoch: int, /, *, call_id: str, tool: str, namespace: Namespace, caller: Caller
+    ) -> None:
+        self._tables.open_intent(
+            run_id, epoch, call_id=call_id, tool=tool, namespace=namespace, caller=caller, now=self._clock()
+        )
+
+    async def close_intent(self, run_id: str, epoch: int, call_id: str, /, *, caller: Caller) -> None:
+        self._tables.close_intent(run_id, epoch, call_id=call_id, caller=caller)
+
+    async def open_intents(self, run_id: str, /, *, caller: Caller) -> Sequence[Intent]:
+        return self._tables.open_intents(run_id, caller=caller)
 
     async def events(self, thread_id: str, /, *, after: int, limit: int, caller: Caller) -> Sequence[StoredEvent]:
         return self._tables.events(thread_id, after=after, limit=limit, caller=caller)
 
     async def log_bounds(self, thread_id: str, /, *, caller: Caller) -> LogBounds:
         return self._tables.log_bounds(thread_id, caller=caller)
+
+    async def mergeable_runs(self, *, ended_before: float, limit: int, caller: Caller) -> Sequence[Run]:
+        return self._tables.mergeable_runs(ended_before=ended_before, limit=limit, caller=caller)
+
+    async def merge_events(self, run_id: str, merged: Sequence[MergedEvents], /, *, caller: Caller) -> None:
+        self._tables.merge_events(run_id, merged, caller=caller)
 
     async def setting(self, key: str, /, *, caller: Caller) -> JsonValue:
         return self._tables.setting(key, caller=caller)

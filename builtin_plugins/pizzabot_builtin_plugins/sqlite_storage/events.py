@@ -7,18 +7,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
+from pizzabot_builtin_plugins.sqlite_storage.fencing import held_run
 from pizzabot_builtin_plugins.sqlite_storage.rows import EVENT_COLUMNS, MINE, Connection, check_limit, event_from, mine
 from pizzabot_builtin_plugins.sqlite_storage.values import to_text_namespace
-from pizzabot_hookspecs import Caller, Conflict
-from pizzabot_hookspecs.storage_backends import LogBounds, NewEvent, RunStatus, StoredEvent
+from pizzabot_hookspecs import Caller
+from pizzabot_hookspecs.storage_backends import LogBounds, NewEvent, StoredEvent
 
 ROWS_PER_INSERT = 32
 """Rows of one statement: each statement is one turn at the interpreter lock, which a busy loop makes expensive."""
 
-_FENCE = (
-    "SELECT runs.thread_id, runs.epoch, runs.status, runs.first_seq, threads.next_seq "
-    f"FROM runs JOIN threads USING (thread_id) WHERE run_id = ? AND {MINE.replace('owner', 'runs.owner')}"
-)
 _READ = (
     f"SELECT {EVENT_COLUMNS} FROM run_events WHERE thread_id = ? AND seq > ? "
     f"AND EXISTS (SELECT 1 FROM threads WHERE thread_id = ? AND {MINE}) ORDER BY seq LIMIT ?"
@@ -35,20 +32,13 @@ _BOUNDS = (
 
 def append(connection: Connection, run_id: str, epoch: int, events: Sequence[NewEvent], *, caller: Caller) -> int:
     """Write the batch and return its first `seq`. Raises `Conflict` `lease_lost`, before anything is written."""
-    row = connection.execute(_FENCE, (run_id, *mine(caller))).fetchone()
-    if row is None:
-        raise _lease_lost(run_id, epoch, "there is no such run any more")
-    thread_id, held, status, first_seq, next_seq = row
-    if held != epoch:
-        raise _lease_lost(run_id, epoch, f"it is held with epoch {held}")
-    if RunStatus(status).final:
-        raise _lease_lost(run_id, epoch, f"it has ended as {status!r}")
+    thread_id, first_seq, next_seq = held_run(connection, run_id, epoch, caller=caller)
     if events:
         _insert(connection, (thread_id, run_id, epoch), next_seq, events)
         connection.execute("UPDATE threads SET next_seq = ? WHERE thread_id = ?", (next_seq + len(events), thread_id))
         if first_seq is None:
             connection.execute("UPDATE runs SET first_seq = ? WHERE run_id = ?", (next_seq, run_id))
-    return int(next_seq)
+    return next_seq
 
 
 def events(connection: Connection, thread_id: str, *, after: int, limit: int, caller: Caller) -> Sequence[StoredEvent]:
@@ -87,9 +77,3 @@ def _insert(connection: Connection, key: tuple[str, str, int], seq: int, events:
 def _insert_statement(rows: int) -> str:
     columns = "thread_id, seq, run_id, epoch, method, namespace, payload, at, node, name"
     return f"INSERT INTO run_events ({columns}) VALUES " + ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"] * rows)
-
-
-def _lease_lost(run_id: str, epoch: int, cause: str) -> Conflict:
-    return Conflict(
-        "lease_lost", f"run {run_id!r} is not held with epoch {epoch}: {cause}; stop and write nothing more"
-    )

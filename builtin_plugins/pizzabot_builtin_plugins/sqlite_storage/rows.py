@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from pizzabot_builtin_plugins.sqlite_storage.values import from_json, from_text_namespace, from_text_time
 from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs.interrupts import Intent, Interrupt, InterruptKind, InterruptState
 from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus, StoredEvent, Thread
 
 T = TypeVar("T")
@@ -18,9 +19,14 @@ Connection = sqlite3.Connection
 THREAD_COLUMNS = "thread_id, owner, title, source, created_at, last_activity_at, next_seq, model_id, metadata"
 RUN_COLUMNS = (
     "run_id, thread_id, owner, status, input, options, created_at, epoch, attempt, server_id, started_at, ended_at, "
-    "cancel_requested_at, cancel_reason, idempotency_key, message_id, error_code, error"
+    "cancel_requested_at, cancel_reason, idempotency_key, message_id, error_code, error, lease_until, first_seq"
 )
 EVENT_COLUMNS = "seq, run_id, method, payload, at, namespace, node, name"
+INTERRUPT_COLUMNS = (
+    "interrupt_id, run_id, thread_id, owner, kind, payload, namespace, state, created_at, "
+    "answer, decided_by, decided_at"
+)
+INTENT_COLUMNS = "run_id, call_id, tool, namespace, opened_at"
 
 MINE = "(? OR owner = ?)"
 """The filter of every query on rows that belong to someone; its two parameters are `mine(caller)`."""
@@ -69,6 +75,8 @@ def run_from(row: Row) -> Run:
         message_id=row[15],
         error_code=row[16],
         error=row[17],
+        lease_until=_optional(from_text_time, row[18]),
+        first_seq=row[19],
     )
 
 
@@ -83,6 +91,33 @@ def event_from(row: Row, thread_id: str) -> StoredEvent:
         namespace=from_text_namespace(row[5]),
         node=row[6],
         name=row[7],
+    )
+
+
+def interrupt_from(row: Row) -> Interrupt:
+    return Interrupt(
+        interrupt_id=row[0],
+        run_id=row[1],
+        thread_id=row[2],
+        owner=row[3],
+        kind=InterruptKind(row[4]),
+        payload=from_json(row[5]),
+        namespace=from_text_namespace(row[6]),
+        state=InterruptState(row[7]),
+        created_at=from_text_time(row[8]),
+        answer=_optional(from_json, row[9]),
+        decided_by=row[10],
+        decided_at=_optional(from_text_time, row[11]),
+    )
+
+
+def intent_from(row: Row) -> Intent:
+    return Intent(
+        run_id=row[0],
+        call_id=row[1],
+        tool=row[2],
+        namespace=from_text_namespace(row[3]),
+        opened_at=from_text_time(row[4]),
     )
 
 

@@ -1,10 +1,10 @@
-"""The life of a run after its admission: claim, cancel, end, and the questions about it."""
+"""The life of a run after its admission: claim, lease, cancel, end, and the questions about it."""
 
 # ruff: noqa: S608 - what is put together are constants of this package; values are always parameters.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pizzabot_builtin_plugins.sqlite_storage.rows import MINE, RUN_COLUMNS, Connection, mine, run_from
 from pizzabot_builtin_plugins.sqlite_storage.values import to_text_time
@@ -14,18 +14,25 @@ from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus
 _ONE = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = ? AND {MINE}"
 _ACTIVE = f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status IN ('running', 'cancelling') AND {MINE}"
 _FRONT = (
-    f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE} ORDER BY position LIMIT 1"
+    f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE} "
+    "ORDER BY resume DESC, position LIMIT 1"
 )
+_WAITING = f"SELECT count(*) FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE}"
 _UNFINISHED = (
     f"SELECT {RUN_COLUMNS} FROM runs WHERE status IN ('pending', 'running', 'cancelling') AND {MINE} "
     "ORDER BY created_at, rowid"
 )
 # In a thread one run begins at a time, so that a count orders the beginnings whatever the clock does.
 _CLAIM = (
-    "UPDATE runs SET status = 'running', epoch = epoch + 1, attempt = attempt + 1, server_id = ?, started_at = ?, "
-    "began = (SELECT coalesce(max(began), 0) + 1 FROM runs WHERE thread_id = ?) WHERE run_id = ?"
+    "UPDATE runs SET status = 'running', epoch = epoch + 1, attempt = attempt + 1, server_id = ?, lease_until = ?, "
+    "started_at = ?, began = (SELECT coalesce(max(began), 0) + 1 FROM runs WHERE thread_id = ?) WHERE run_id = ?"
 )
-_TAKE_OVER = "UPDATE runs SET epoch = epoch + 1, attempt = attempt + 1, server_id = ? WHERE run_id = ?"
+_TAKE_OVER = "UPDATE runs SET epoch = epoch + 1, attempt = attempt + 1, server_id = ?, lease_until = ? WHERE run_id = ?"
+# The later deadline stays: a renewal that waited behind a longer one must not shorten it (hard-cases 55).
+_RENEW = (
+    "UPDATE runs SET lease_until = max(coalesce(lease_until, ''), ?) "
+    f"WHERE status IN ('running', 'cancelling') AND server_id = ? AND {MINE} RETURNING run_id"
+)
 _REQUEST_CANCEL = (
     "UPDATE runs SET status = ?, cancel_reason = coalesce(cancel_reason, ?), "
     "cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE run_id = ?"
@@ -34,20 +41,37 @@ _END = "UPDATE runs SET status = ?, ended_at = ?, error_code = ?, error = ? WHER
 
 
 def claim_run(
-    connection: Connection, run_id: str, *, server_id: str, takeover: bool, caller: Caller, now: float
+    connection: Connection,
+    run_id: str,
+    *,
+    server_id: str,
+    takeover: bool,
+    lease_seconds: float,
+    caller: Caller,
+    clock: Callable[[], float],
 ) -> Run | None:
     found = run(connection, run_id, caller=caller)
     if found is None:
         return None
+    # The clock is read here: a lease does not run while the claim waits for its turn.
+    now = clock()
+    lease_until = to_text_time(now + lease_seconds)
     if takeover:
         if not found.status.active:
             return None
-        connection.execute(_TAKE_OVER, (server_id, run_id))
+        connection.execute(_TAKE_OVER, (server_id, lease_until, run_id))
     else:
         if found.status is not RunStatus.PENDING or _is_held(connection, found.thread_id):
             return None
-        connection.execute(_CLAIM, (server_id, to_text_time(now), found.thread_id, run_id))
+        connection.execute(_CLAIM, (server_id, lease_until, to_text_time(now), found.thread_id, run_id))
     return run(connection, run_id, caller=caller)
+
+
+def renew_leases(
+    connection: Connection, server_id: str, *, lease_seconds: float, caller: Caller, clock: Callable[[], float]
+) -> frozenset[str]:
+    until = to_text_time(clock() + lease_seconds)
+    return frozenset(row[0] for row in connection.execute(_RENEW, (until, server_id, *mine(caller))).fetchall())
 
 
 def request_cancel(
@@ -89,6 +113,11 @@ def active_run(connection: Connection, thread_id: str, *, caller: Caller) -> Run
 
 def next_pending(connection: Connection, thread_id: str, *, caller: Caller) -> Run | None:
     return _first(connection, _FRONT, thread_id, caller)
+
+
+def waiting_runs(connection: Connection, thread_id: str, *, caller: Caller) -> int:
+    count: int = connection.execute(_WAITING, (thread_id, *mine(caller))).fetchone()[0]
+    return count
 
 
 def unfinished_runs(connection: Connection, *, caller: Caller) -> Sequence[Run]:

@@ -1,7 +1,8 @@
 """The tables of `app.sqlite`, as numbered migrations. A released migration is never edited, only followed by another.
 
 Times are ISO-8601 UTC text with microseconds, except `run_events.at`, a frame's milliseconds. `runs.position` orders a
-thread's queue; `runs.began` counts the thread's runs in the order in which they were first claimed.
+thread's queue behind the runs that `resume` something; `runs.began` counts the thread's runs in the order in which they
+were first claimed. `place` is the order of insertion, which no clock and no VACUUM changes.
 """
 
 from __future__ import annotations
@@ -86,6 +87,38 @@ CREATE TABLE settings (
 )
 """
 
+_INTERRUPTS = """
+CREATE TABLE interrupts (
+  place INTEGER PRIMARY KEY,
+  interrupt_id TEXT NOT NULL,
+  thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  run_id TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  namespace TEXT,
+  payload TEXT NOT NULL,
+  state TEXT NOT NULL,
+  created_at TEXT NOT NULL,
+  answer TEXT,
+  decided_by TEXT,
+  decided_at TEXT,
+  UNIQUE (thread_id, interrupt_id)
+)
+"""
+
+_INTENTS = """
+CREATE TABLE intents (
+  place INTEGER PRIMARY KEY,
+  run_id TEXT NOT NULL REFERENCES runs (run_id) ON DELETE CASCADE,
+  call_id TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  namespace TEXT,
+  opened_at TEXT NOT NULL,
+  closed_at TEXT,
+  UNIQUE (run_id, call_id)
+)
+"""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         component="app",
@@ -103,6 +136,24 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX runs_by_beginning ON runs (thread_id, began, first_seq)",
             _RUN_EVENTS,
             _SETTINGS,
+        ),
+    ),
+    Migration(
+        component="app",
+        version=2,
+        statements=(
+            "ALTER TABLE runs ADD COLUMN lease_until TEXT",
+            "ALTER TABLE runs ADD COLUMN resume INTEGER NOT NULL DEFAULT 0",
+            "ALTER TABLE runs ADD COLUMN merged_at TEXT",
+            "DROP INDEX runs_queue",
+            "CREATE INDEX runs_queue ON runs (thread_id, resume DESC, position) WHERE status = 'pending'",
+            "CREATE INDEX runs_unmerged ON runs (ended_at) WHERE ended_at IS NOT NULL AND merged_at IS NULL",
+            _INTERRUPTS,
+            "CREATE INDEX interrupts_by_id ON interrupts (interrupt_id)",
+            "CREATE INDEX interrupts_open ON interrupts (owner) WHERE state = 'open'",
+            "CREATE INDEX interrupts_open_by_thread ON interrupts (thread_id) WHERE state = 'open'",
+            _INTENTS,
+            "CREATE INDEX intents_open ON intents (run_id) WHERE closed_at IS NULL",
         ),
     ),
 )

@@ -79,7 +79,15 @@ def pin_model(connection: Connection, thread_id: str, model_id: str | None, *, c
     )
 
 
+def touch_thread(connection: Connection, thread_id: str, *, now: float) -> None:
+    """Something happened on it. Activity never moves back, whatever the clock does."""
+    connection.execute(
+        "UPDATE threads SET last_activity_at = max(last_activity_at, ?) WHERE thread_id = ?",
+        (to_text_time(now), thread_id),
+    )
+
+
 def delete_thread(connection: Connection, thread_id: str, *, caller: Caller) -> bool:
-    """Runs and events go with it, by their foreign keys."""
+    """Runs, events, interrupts and intents go with it, by their foreign keys."""
     cursor = connection.execute(f"DELETE FROM threads WHERE thread_id = ? AND {MINE}", (thread_id, *mine(caller)))
     return cursor.rowcount > 0

@@ -1,6 +1,7 @@
 """Child processes that leave nothing behind: own process group, TERM then KILL, gone with their parent.
 
 start             a child in its own session with pipes and an allow-listed environment
+running           the same for the length of a block: at its end the child and all it started are gone
 exited            wait for the child, whoever else holds its pipes
 terminate_group   TERM, patience, KILL, reap: the child and whatever it started in its group (durable-runs rule 8)
 die_with_parent   called in a child: the kernel kills it when its parent dies (Linux)
@@ -17,8 +18,8 @@ import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from pizzabot_hookspecs.support import guard
@@ -31,6 +32,7 @@ __all__ = [
     "clean_environment",
     "die_with_parent",
     "exited",
+    "running",
     "start",
     "terminate_group",
 ]
@@ -85,6 +87,30 @@ async def start(
         cwd=cwd,
         start_new_session=True,
     )
+
+
+@asynccontextmanager
+async def running(
+    command: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    stdin: bool = True,
+    guarded: bool = False,
+) -> AsyncIterator[Process]:
+    """A child for the length of a block; takes what `start` takes.
+
+    However the block ends, a stop of the run that cancels the tool inside it included, the child's group gets TERM,
+    after `PATIENCE_SECONDS` KILL, and the block is left when all are gone (durable-runs rule 8)::
+
+        async with running(["rg", "--json", word], cwd=folder, stdin=False, guarded=True) as process:
+            out, _ = await process.communicate()
+    """
+    process = await start(command, env=env, cwd=cwd, stdin=stdin, guarded=guarded)
+    try:
+        yield process
+    finally:
+        await terminate_group(process)
 
 
 async def terminate_group(process: Process, patience: float = PATIENCE_SECONDS) -> int | None:

@@ -46,6 +46,14 @@ class PluginMaker:
                 )
         return made
 
+    async def every(self, kind: str, *, section_name: str) -> list[tuple[str, Any]]:
+        """The objects of every offer of the kind, or an error: for what must not be missing silently."""
+        made: list[tuple[str, Any]] = []
+        for record in self._ground.plugins.offers(kind):
+            section = self._ground.settings.section(section_name, record.offer.name)
+            made.append((record.qualified, await self.make(record, use=record.offer.name, section=section)))
+        return made
+
     async def make(self, record: OfferRecord, *, use: str, section: Mapping[str, Any], host: bool = False) -> Any:
         """One object. Its section's references are resolved first: an unset secret is an error that names it."""
         resolved = await asyncio.to_thread(resolve_references, section, self._ground.secrets)

@@ -8,6 +8,7 @@ from typing import Any
 from pizzabot.host.ids import checked_id
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.requests import parse_run_start
+from pizzabot.host.runs.responding import parse_responses
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound, PizzabotError, Unavailable
 from pizzabot_hookspecs.host import CommandOutcome, CommandReply, StopOutcome, Threads
 from pizzabot_hookspecs.storage_backends import Admission
@@ -79,11 +80,12 @@ class Commands:
         return {"values": values, "checkpoint": reference}, None
 
     async def _input_respond(
-        self, thread_id: str, params: Mapping[str, Any], *, caller: Caller, **_: object
+        self, thread_id: str, params: Mapping[str, Any], *, caller: Caller, idempotency_key: str | None
     ) -> _Result:
         await self._threads.get(thread_id, caller=caller)
-        given = params.get("interrupt_id")
-        raise Conflict("no_such_interrupt", f"nothing is pending on this thread, so {given!r} cannot be answered")
+        responses = parse_responses(params, idempotency_key=idempotency_key)
+        admission = await self._engine.respond(thread_id, responses, caller=caller)
+        return {"run_id": admission.run.run_id}, {"applied_through_seq": admission.last_seq}
 
 
 def _parse(body: object) -> tuple[int, str, Mapping[str, Any]]:
@@ -107,7 +109,7 @@ def _refusal(command_id: int | None, error: PizzabotError) -> CommandReply:
     outcome = CommandOutcome.REFUSED
     if error.code in _MALFORMED:
         outcome = CommandOutcome.MALFORMED
-    elif isinstance(error, NotFound):
+    elif isinstance(error, NotFound) and error.code != "no_such_interrupt":
         outcome = CommandOutcome.NOT_FOUND
     elif isinstance(error, Unavailable):
         outcome = CommandOutcome.UNAVAILABLE

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pizzabot.host.text import to_json
+from pizzabot_hookspecs.interrupts import InterruptKind, NewInterrupt
 from pizzabot_hookspecs.storage_backends import NewEvent
 from pizzabot_hookspecs.wire import Namespace
 
@@ -22,7 +23,7 @@ class LogCompletion:
     def __init__(self) -> None:
         self._messages: dict[_MessageKey, str | None] = {}
         self._tools: dict[str, tuple[Namespace, str | None]] = {}
-        self.interrupt_ids: list[str] = []
+        self._interrupts: dict[str, NewInterrupt] = {}
 
     def see(self, method: str, namespace: Namespace, node: str | None, data: Mapping[str, Any]) -> None:
         """Take note of a frame that goes into the log."""
@@ -35,7 +36,11 @@ class LogCompletion:
         elif method == "tools":
             self._see_tool(namespace, node, data)
         elif method == "input.requested":
-            self.interrupt_ids.append(str(data.get("interrupt_id")))
+            interrupt = _interrupt(namespace, data)
+            self._interrupts[interrupt.interrupt_id] = interrupt
+        elif method == "input.answered":
+            for interrupt_id in data.get("interrupt_ids") or ():
+                self._interrupts.pop(str(interrupt_id), None)
 
     def _see_tool(self, namespace: Namespace, node: str | None, data: Mapping[str, Any]) -> None:
         call_id = str(data.get("tool_call_id"))
@@ -43,6 +48,11 @@ class LogCompletion:
             self._tools[call_id] = (namespace, node)
         elif data.get("event") in ("tool-finished", "tool-error"):
             self._tools.pop(call_id, None)
+
+    @property
+    def interrupts(self) -> tuple[NewInterrupt, ...]:
+        """What the run asked for and nobody answered in it, in order."""
+        return tuple(self._interrupts.values())
 
     def close(self, *, reason: str, now: Callable[[], int], keep_tools: bool = False) -> list[NewEvent]:
         """The frames that close what is open; `keep_tools` while an approval is pending: those calls are waiting."""
@@ -74,3 +84,12 @@ class LogCompletion:
             ]
             self._tools.clear()
         return events
+
+
+def _interrupt(namespace: Namespace, data: Mapping[str, Any]) -> NewInterrupt:
+    """The row of an `input.requested` frame. A kind that is not known is an approval: it refuses plain messages."""
+    payload = data.get("payload", data.get("value"))
+    shown = payload if isinstance(payload, Mapping) else {"question": payload}
+    kind = data.get("kind")
+    known = InterruptKind(kind) if kind in tuple(InterruptKind) else InterruptKind.APPROVAL
+    return NewInterrupt(interrupt_id=str(data.get("interrupt_id")), kind=known, payload=shown, namespace=namespace)

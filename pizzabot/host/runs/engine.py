@@ -11,9 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pizzabot.host.ids import new_run_id
+from pizzabot.host.runs.answers import accepts_text
+from pizzabot.host.runs.leases import LEASE_SECONDS, LeaseKeeper
+from pizzabot.host.runs.merging import Merger
+from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices, RunPump
 from pizzabot.host.runs.requests import RunRequest, input_of, options_of
+from pizzabot.host.runs.responding import Responses, prepare_resume
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict, PizzabotError, Unavailable
+from pizzabot_hookspecs.admission_policies import AdmissionRequest
 from pizzabot_hookspecs.host import StopOutcome
 from pizzabot_hookspecs.storage_backends import Admission, CancelReason, NewRun, Run
 
@@ -35,7 +41,9 @@ class _Running:
 class RunEngine:
     """Owned by one host, used from its loop only."""
 
-    def __init__(self, services: PumpServices, *, server_id: str, finished: Callable[[Run], None]) -> None:
+    def __init__(
+        self, services: PumpServices, *, server_id: str, finished: Callable[[Run], None], policies: Policies
+    ) -> None:
         self._services = services
         self._storage = services.storage
         self._server_id = server_id
@@ -47,6 +55,23 @@ class RunEngine:
         self._fenced: set[str] = set()
         self._slots = asyncio.Semaphore(MAX_ACTIVE_RUNS)
         self._closing = False
+        self._policies = policies
+        self._leases = LeaseKeeper(
+            services.storage,
+            server_id=server_id,
+            claimed=self._claimed,
+            lose=self._lose,
+            take_over=self._look_for_orphans,
+            clock=services.clock,
+            logger=services.logger,
+        )
+        self._merger = Merger(services.storage, clock=services.clock, logger=services.logger)
+        self._looking: asyncio.Task[int] | None = None
+
+    def start(self) -> None:
+        """Begin what goes on beside the runs: leases and merging."""
+        self._leases.start()
+        self._merger.start()
 
     @property
     def active(self) -> int:
@@ -56,6 +81,12 @@ class RunEngine:
     async def admit(self, request: RunRequest, *, caller: Caller) -> Admission:
         """Store the run, wake its thread's driver, ask the run that it replaces to stop. Waits for neither."""
         self._check_open(request.thread_id)
+        answering = await self._answer_by_message(request, caller=caller)
+        if answering is not None:
+            return answering
+        await self._check_policies(
+            request.thread_id, sum(len(message.text) for message in request.messages), request.model, caller=caller
+        )
         admission = await self._storage.admit_run(
             NewRun(
                 run_id=request.run_id or new_run_id(),
@@ -78,6 +109,61 @@ class RunEngine:
                 self._cancel(admission.replaces.run_id, CancelReason.SUPERSEDED)
             self._kick(request.thread_id, admission.run.run_id)
         return admission
+
+    async def respond(self, thread_id: str, responses: Responses, *, caller: Caller) -> Admission:
+        """Check answers, decide their interrupts and admit the run that goes on: all of it or nothing (rule 9)."""
+        self._check_open(thread_id)
+        known = await self._known_resume(responses, caller=caller)
+        if known is not None:
+            return known
+        decisions, resume = await prepare_resume(self._storage, thread_id, responses, caller=caller)
+        await self._check_policies(thread_id, 0, resume.options.get("model"), caller=caller, resume=True)
+        admission = await self._storage.decide(decisions, resume, by=caller.owner, caller=caller)
+        if admission.created:
+            decided = [decision.interrupt_id for decision in decisions]
+            self._services.logger.info(
+                "run.decided", run_id=admission.run.run_id, thread_id=thread_id, interrupts=decided
+            )
+            self._known(admission.run.run_id)
+            self._kick(thread_id)
+        return admission
+
+    async def _known_resume(self, responses: Responses, *, caller: Caller) -> Admission | None:
+        """The run that these very answers admitted before: a resent answer is not told that it was decided already."""
+        if responses.run_id is None:
+            return None
+        run = await self._storage.run(responses.run_id, caller=caller)
+        answered = set() if run is None else set(run.input.get("answers") or ())
+        if run is None or answered != {interrupt_id for interrupt_id, _ in responses.pairs}:
+            return None
+        bounds = await self._storage.log_bounds(run.thread_id, caller=caller)
+        return Admission(run=run, created=False, replaces=None, last_seq=bounds.last_seq)
+
+    async def _answer_by_message(self, request: RunRequest, *, caller: Caller) -> Admission | None:
+        """A plain message answers the newest question when nothing but questions is open (durable-runs rule 10)."""
+        waiting = await self._storage.open_interrupts(request.thread_id, caller=caller)
+        if not waiting or not request.messages or not all(accepts_text(interrupt) for interrupt in waiting):
+            return None
+        pair = (waiting[-1].interrupt_id, request.messages[-1].text)
+        responses = Responses(
+            pairs=[pair],
+            run_id=request.run_id,
+            idempotency_key=request.idempotency_key,
+            message_id=request.message_id,
+        )
+        return await self.respond(request.thread_id, responses, caller=caller)
+
+    async def _check_policies(
+        self, thread_id: str, characters: int, model: str | None, *, caller: Caller, resume: bool = False
+    ) -> None:
+        if not self._policies.names():
+            return
+        waiting = await self._storage.waiting_runs(thread_id, caller=caller)
+        await self._policies.check(
+            AdmissionRequest(
+                caller=caller, thread_id=thread_id, characters=characters, waiting=waiting, model=model, resume=resume
+            )
+        )
 
     async def stop(self, thread_id: str, run_id: str | None, *, caller: Caller, wait_seconds: float) -> StopOutcome:
         """The cancel is a row first and a wake-up second; a stale run id touches nothing (durable-runs rule 8)."""
@@ -102,7 +188,7 @@ class RunEngine:
 
     async def recover(self) -> int:
         """Go on with what a crash or a shutdown left unfinished; how many runs there are."""
-        unfinished = await self._storage.unfinished_runs(caller=SYSTEM)
+        unfinished = [run for run in await self._storage.unfinished_runs(caller=SYSTEM) if self._may_take(run)]
         for run in unfinished:
             self._known(run.run_id)
             if run.status.active:
@@ -112,6 +198,27 @@ class RunEngine:
         if unfinished:
             self._services.logger.info("run.recovering", runs=len(unfinished))
         return len(unfinished)
+
+    def _may_take(self, run: Run) -> bool:
+        """Whether a run that is not final is this server's to go on with."""
+        if run.run_id in self._running:
+            return False
+        if not self._storage.shared or run.server_id is None:
+            return True
+        return run.lease_until is None or run.lease_until < self._services.clock()
+
+    def _look_for_orphans(self) -> None:
+        """Another server's deadline may have passed: look, off the task that renews (hard cases 54)."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self.recover(), name="takeover")
+
+    def _claimed(self) -> list[str]:
+        return [run_id for run_id, known in self._running.items() if known.pump is not None]
+
+    def _lose(self, run_id: str) -> None:
+        known = self._running.get(run_id)
+        if known is not None and known.pump is not None:
+            known.pump.lose()
 
     async def fence(self, thread_id: str) -> None:
         """Refuse new runs of a thread, stop the ones there are and wait for them: before its deletion."""
@@ -130,6 +237,8 @@ class RunEngine:
     async def shutdown(self) -> None:
         """Take no more runs and let go of those under way: their rows stay, and the next start goes on with them."""
         self._closing = True
+        await self._leases.stop()
+        await self._merger.stop()
         drivers = list(self._drivers.values())
         for driver in drivers:
             driver.cancel()
@@ -208,7 +317,9 @@ class RunEngine:
 
     async def _claim_and_execute(self, run_id: str, *, takeover: bool) -> bool:
         async with self._slots:
-            run = await self._storage.claim_run(run_id, server_id=self._server_id, takeover=takeover, caller=SYSTEM)
+            run = await self._storage.claim_run(
+                run_id, server_id=self._server_id, takeover=takeover, lease_seconds=LEASE_SECONDS, caller=SYSTEM
+            )
             if run is None:
                 self._settle(run_id)
                 return False

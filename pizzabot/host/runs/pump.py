@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from pizzabot.host.runs.attention import SKIPPED, recovery_interrupt
+from pizzabot.host.runs.attention import reason as reason_of
 from pizzabot.host.runs.completion import LogCompletion
 from pizzabot.host.runs.hub import Hub
+from pizzabot.host.runs.intents import RunIntents
 from pizzabot.host.runs.requests import messages_of
 from pizzabot.host.runs.terminal import Ending, decide_ending, running
 from pizzabot.host.runs.writer import EventWriter
 from pizzabot.host.text import to_json
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict, Logger, PizzabotError, Unavailable
-from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenModel, Turn
+from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenModel, KnowsSettledCalls, Turn
 from pizzabot_hookspecs.errors import RunErrorCode
-from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, Storage, StoredEvent
-from pizzabot_hookspecs.wire import Frame
+from pizzabot_hookspecs.interrupts import Intent
+from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus, Storage, StoredEvent
+from pizzabot_hookspecs.wire import Frame, JsonValue
 
 STOP_SECONDS = 8.0
 """How long a runtime may take to stop before its iteration is cancelled; below the 10 s that a client waits."""
@@ -64,6 +68,8 @@ class RunPump:
         self._work: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._last_timestamp = 0
+        self._lost = False
+        self._attention: Sequence[Intent] = ()
 
     async def execute(self) -> Ending | None:
         """The ending that was written, or None when the row was lost to another owner or storage stayed broken."""
@@ -87,6 +93,12 @@ class RunPump:
             raise
         return None
 
+    def lose(self) -> None:
+        """Stop working and write nothing more: the row is somebody else's now."""
+        self._lost = True
+        if self._work is not None:
+            self._work.cancel()
+
     def cancel(self, reason: CancelReason) -> None:
         """Stop the run; the first reason stays. Returns at once."""
         if self._cancelled is not None:
@@ -102,27 +114,41 @@ class RunPump:
     async def _carry_out(self, writer: EventWriter) -> BaseException | None:
         """Run the turn; what it raised, if it did. Raises only what makes writing impossible."""
         await self._begin(writer)
-        if self._cancelled is not None:
+        settles = self._cancelled is not None and self._run.attempt > 1
+        if self._cancelled is not None and not settles:
             return None
-        if self._run.attempt > MAX_ATTEMPTS:
+        if self._run.attempt > 1 and not settles and (await self._needs_attention(writer)):
+            return None
+        given_up = self._run.attempt > MAX_ATTEMPTS and not settles
+        await self._work_off(writer, settle=settles or given_up)
+        if given_up:
             return PizzabotError(
                 "RECOVERY_FAILED",
                 f"this run was started {MAX_ATTEMPTS} times and the server did not survive it: send the message again",
             )
-        self._work = asyncio.create_task(self._turn(writer), name=f"turn {self._run.run_id}")
+        work = self._work
+        if work is None or work.cancelled():
+            return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
+        return work.exception()
+
+    async def _work_off(self, writer: EventWriter, *, settle: bool) -> None:
+        """The turn, until it has ended or was ended; raises only what makes writing impossible."""
+        self._work = asyncio.create_task(self._turn(writer, settle=settle), name=f"turn {self._run.run_id}")
         await asyncio.wait({self._work})
         if self._stopping is not None:
             await self._stopping
+        if self._lost:
+            raise Conflict("lease_lost", f"run {self._run.run_id} was taken over by another server")
         if writer.failure is not None:
             raise writer.failure
-        if self._work.cancelled():
-            return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
-        return self._work.exception()
 
     async def _begin(self, writer: EventWriter) -> None:
         known = await self._events_so_far() if self._run.attempt > 1 else []
         if not known:
             await writer.add(self._event("lifecycle", to_json(running())), urgent=True)
+            answered = list(self._answers())
+            if answered:
+                await writer.add(self._event("input.answered", to_json({"interrupt_ids": answered})), urgent=True)
         else:
             for event in known:
                 if b'"content-block-delta"' not in event.data[:200]:
@@ -133,24 +159,57 @@ class RunPump:
 
     async def _events_so_far(self) -> Sequence[StoredEvent]:
         storage, thread_id = self._services.storage, self._run.thread_id
-        bounds = await storage.log_bounds(thread_id, caller=SYSTEM)
-        after = (bounds.latest_run_seq or 1) - 1
         known: list[StoredEvent] = []
+        if self._run.first_seq is None:
+            return known
+        after = self._run.first_seq - 1
         while page := await storage.events(thread_id, after=after, limit=_PAGE, caller=SYSTEM):
             known += [event for event in page if event.run_id == self._run.run_id]
             after = page[-1].seq
         return known
 
-    async def _turn(self, writer: EventWriter) -> None:
+    async def _needs_attention(self, writer: EventWriter) -> bool:
+        """Whether calls of this run may have happened and nobody knows; then the question is put into the log."""
+        intents = await self._services.storage.open_intents(self._run.run_id, caller=SYSTEM)
+        if intents:
+            runtime = await self._services.runtime()
+            if isinstance(runtime, KnowsSettledCalls):
+                calls = [intent.call_id for intent in intents]
+                settled = await runtime.settled_calls(self._run.thread_id, calls, caller=self._caller)
+                intents = [intent for intent in intents if intent.call_id not in settled]
+        if not intents:
+            return False
+        self._attention = intents
+        question = recovery_interrupt(intents)
+        data = {"interrupt_id": question.interrupt_id, "kind": question.kind.value, "payload": question.payload}
+        event = self._event("input.requested", to_json(data | {"value": question.payload}))
+        self._completion.see("input.requested", (), None, data)
+        await writer.add(event, urgent=True)
+        return True
+
+    def _answers(self) -> Mapping[str, JsonValue]:
+        """The decided interrupts that this run goes on with; for a recovery, the id of its question alone."""
+        recovery = self._run.options.get("recovery")
+        if recovery is not None:
+            return {recovery["interrupt_id"]: recovery["choice"]}
+        return self._run.input.get("answers") or {}
+
+    async def _turn(self, writer: EventWriter, *, settle: bool) -> None:
         runtime = await self._services.runtime()
         model = await self._model()
+        recovery = self._run.options.get("recovery") or {}
+        choice = recovery.get("choice")
         turn = Turn(
             run_id=self._run.run_id,
             thread_id=self._run.thread_id,
             caller=self._caller,
             model=model,
             messages=messages_of(self._run.input),
-            recover=self._run.attempt > 1,
+            recover=self._run.attempt > 1 or choice is not None,
+            answers=self._run.input.get("answers") or {},
+            skip=dict.fromkeys(recovery.get("calls") or (), SKIPPED) if choice == "skip" else {},
+            settle=settle or choice == "stop",
+            intents=RunIntents(self._services.storage, self._run),
             config=self._run.options.get("config") or {},
         )
         self._agent_run = runtime.start(turn)
@@ -195,14 +254,21 @@ class RunPump:
         ending = decide_ending(
             cancelled=self._cancelled,
             error=error,
-            interrupted=bool(self._completion.interrupt_ids),
+            interrupted=bool(self._completion.interrupts),
+            attention=reason_of(self._attention) if self._attention else None,
             redact=self._services.redact,
         )
-        waiting = ending.data["event"] == "interrupted" and self._cancelled is None
+        waiting = ending.status in (RunStatus.INTERRUPTED, RunStatus.NEEDS_ATTENTION)
         reason = "aborted" if self._cancelled is not None or error is None else "the run failed"
         last = self._completion.close(reason=reason, now=self._now, keep_tools=waiting)
         last.append(self._event("lifecycle", to_json(ending.data)))
-        await writer.finish(last, status=ending.status, error_code=ending.error_code, error=ending.error)
+        await writer.finish(
+            last,
+            status=ending.status,
+            error_code=ending.error_code,
+            error=ending.error,
+            interrupts=self._completion.interrupts if waiting else (),
+        )
         return ending
 
     async def _stop(self, agent_run: AgentRun) -> None:

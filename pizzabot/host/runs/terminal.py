@@ -10,6 +10,9 @@ from pizzabot_hookspecs.errors import classify
 from pizzabot_hookspecs.storage_backends import CancelReason, RunStatus
 from pizzabot_hookspecs.wire import ASSISTANT_ID
 
+NEEDS_ATTENTION = "NEEDS_ATTENTION"
+"""The code of a run that a crash left where only a person can say how to go on (durable-runs rule 7)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
@@ -26,14 +29,19 @@ def decide_ending(
     cancelled: CancelReason | None,
     error: BaseException | None,
     interrupted: bool,
+    attention: str | None = None,
     redact: Callable[[str], str] = str,
 ) -> Ending:
     """The ending of a run whose frames are over.
 
     A stopped run is shown as `completed` with code CANCELLED, because the Python SDK never finishes on `interrupted`;
     a superseded one as `interrupted` with code SUPERSEDED, because a `completed` of the old run would resolve the new
-    turn's output in the JS SDK. Both rows say cancelled. `failed` never has a key `reason` (wire.md §4).
+    turn's output in the JS SDK. Both rows say cancelled. `attention` is the reason of a recovery question. `failed`
+    never has a key `reason` (wire.md §4).
     """
+    if attention is not None and cancelled is None:
+        data = _root("failed", error=attention, code=NEEDS_ATTENTION)
+        return Ending(status=RunStatus.NEEDS_ATTENTION, data=data, error_code=NEEDS_ATTENTION, error=attention)
     if cancelled is CancelReason.SUPERSEDED:
         return Ending(status=RunStatus.CANCELLED, data=_root("interrupted", code="SUPERSEDED"))
     if cancelled is not None:

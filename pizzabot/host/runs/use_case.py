@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 from pizzabot.host.ids import checked_id
 from pizzabot.host.runs.commands import Commands
@@ -11,18 +11,19 @@ from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.reading import open_observer
 from pizzabot_hookspecs import Caller
 from pizzabot_hookspecs.host import CommandReply, EventBatch, EventFilter, StopOutcome
-from pizzabot_hookspecs.storage_backends import EventLog
+from pizzabot_hookspecs.interrupts import Interrupt
+from pizzabot_hookspecs.storage_backends import Storage
 
 
 class HostRuns:
     """Implements `pizzabot_hookspecs.host.Runs`; the docstrings are there."""
 
     def __init__(
-        self, *, engine: RunEngine, commands: Commands, log: EventLog, hub: Hub, clock: Callable[[], float]
+        self, *, engine: RunEngine, commands: Commands, storage: Storage, hub: Hub, clock: Callable[[], float]
     ) -> None:
         self._engine = engine
         self._commands = commands
-        self._log = log
+        self._storage = storage
         self._hub = hub
         self._clock = clock
 
@@ -36,6 +37,9 @@ class HostRuns:
     ) -> StopOutcome:
         return await self._engine.stop(thread_id, run_id, caller=caller, wait_seconds=wait_seconds)
 
+    async def interrupts(self, thread_id: str | None = None, /, *, caller: Caller) -> Sequence[Interrupt]:
+        return await self._storage.open_interrupts(thread_id, caller=caller)
+
     async def observe(
         self,
         thread_id: str,
@@ -48,7 +52,7 @@ class HostRuns:
     ) -> AsyncGenerator[EventBatch, None]:
         checked_id(thread_id, what="thread_id")
         return await open_observer(
-            self._log,
+            self._storage,
             self._hub,
             thread_id,
             filter,

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from pizzabot.host.runs.hub import Hub
 from pizzabot_hookspecs import SYSTEM, Logger, Unavailable
+from pizzabot_hookspecs.interrupts import NewInterrupt
 from pizzabot_hookspecs.storage_backends import NewEvent, Run, RunStatus, RunStorage, StoredEvent
 
 BATCH_SECONDS = 0.03
@@ -59,9 +60,15 @@ class EventWriter:
             await self._room.wait()
 
     async def finish(
-        self, events: Sequence[NewEvent], *, status: RunStatus, error_code: str | None, error: str | None
+        self,
+        events: Sequence[NewEvent],
+        *,
+        status: RunStatus,
+        error_code: str | None,
+        error: str | None,
+        interrupts: Sequence[NewInterrupt] = (),
     ) -> None:
-        """Write what waits, then `events` and the status in one transaction, and publish them."""
+        """Write what waits, then `events`, the status and the interrupts in one transaction, and publish them."""
         self._closing = True
         self._wake.set()
         self._hurry.set()
@@ -79,6 +86,7 @@ class EventWriter:
                 status=status,
                 error_code=error_code,
                 error=error,
+                interrupts=interrupts,
                 caller=SYSTEM,
             )
 

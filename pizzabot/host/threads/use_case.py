@@ -68,7 +68,9 @@ class HostThreads:
         await self.get(thread_id, caller=caller)
         active = await self._storage.active_run(thread_id, caller=caller)
         waiting = active or await self._storage.next_pending(thread_id, caller=caller)
-        return "busy" if waiting is not None else "idle"
+        if waiting is not None:
+            return "busy"
+        return "interrupted" if await self._storage.open_interrupts(thread_id, limit=1, caller=caller) else "idle"
 
     async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState:
         await self.get(thread_id, caller=caller)

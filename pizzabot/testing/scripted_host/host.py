@@ -15,6 +15,7 @@ from pizzabot.testing.scripted_host.script import Run, begin
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound, PizzabotError, TooLarge
 from pizzabot_hookspecs.host import CommandOutcome, CommandReply, EventBatch, EventFilter, Health, StopOutcome
 from pizzabot_hookspecs.http_routes import HttpRoutes
+from pizzabot_hookspecs.interrupts import Interrupt
 from pizzabot_hookspecs.storage_backends import StoredEvent, Thread
 from pizzabot_hookspecs.wire import PROTOCOL_VERSION, JsonValue, Namespace, ThreadState
 
@@ -62,6 +63,7 @@ class ScriptedHost:
         self.mounts: Sequence[HttpRoutes] = ()
         self.next_reply: CommandReply | Exception | None = None
         self.calls: list[tuple[str, object, Caller, str | None]] = []
+        self.waiting: list[Interrupt] = []
         self.threads = ScriptedThreads(self)
         self.runs = ScriptedRuns(self)
         self._conversations: dict[tuple[str, str], Conversation] = {}
@@ -239,6 +241,14 @@ class ScriptedRuns:
             return await self._do(thread_id, body, caller, idempotency_key)
         except PizzabotError as error:
             return _refusal(CommandOutcome.REFUSED, body.get("id"), error.code, error.detail)
+
+    async def interrupts(self, thread_id: str | None = None, /, *, caller: Caller) -> Sequence[Interrupt]:
+        """Those that a test put into `ScriptedHost.waiting`."""
+        return [
+            found
+            for found in self._host.waiting
+            if found.owner == caller.owner and thread_id in (None, found.thread_id)
+        ]
 
     async def stop(
         self, thread_id: str, run_id: str | None = None, /, *, caller: Caller, wait_seconds: float = 10.0

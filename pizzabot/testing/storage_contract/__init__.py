@@ -7,25 +7,43 @@
             return MyStorage(path)
 
 `storage` returns an async context manager on what belongs to `path`: the same path again is the same storage. With
-`durable`, reopening must find everything; without, nothing. The source of a test is the docstring of the method it
-names (`pizzabot_hookspecs.storage_backends`) and design/durable-runs.md.
+`durable`, reopening must find everything; without, nothing. With `several_engines`, the tests of two engines on one
+store open it twice at once. `RunStoreContract` and `InterruptContract` are in it, and can be passed alone before the
+rest is there. The source of a test is the docstring of the method it names (`pizzabot_hookspecs.storage_backends`) and
+design/durable-runs.md.
 """
 
 from __future__ import annotations
 
-from pizzabot.testing.storage_contract.admission import AdmissionContract
+from abc import abstractmethod
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from pizzabot.testing.interrupt_contract import InterruptContract
+from pizzabot.testing.run_store_contract import RunStoreContract
+from pizzabot.testing.storage_contract.deleting import DeletingContract
 from pizzabot.testing.storage_contract.graph import GraphContract
-from pizzabot.testing.storage_contract.log import LogContract
-from pizzabot.testing.storage_contract.owners import OwnerContract
+from pizzabot.testing.storage_contract.owners import ThreadOwnerContract
+from pizzabot.testing.storage_contract.preferences import SettingContract
 from pizzabot.testing.storage_contract.reopening import ReopeningContract
-from pizzabot.testing.storage_contract.runs import RunContract
 from pizzabot.testing.storage_contract.threads import ThreadContract
+from pizzabot_hookspecs.storage_backends import Storage
 
 
 class StorageContract(
-    ThreadContract, AdmissionContract, RunContract, LogContract, OwnerContract, GraphContract, ReopeningContract
+    ThreadContract,
+    ThreadOwnerContract,
+    SettingContract,
+    DeletingContract,
+    GraphContract,
+    ReopeningContract,
+    RunStoreContract,
+    InterruptContract,
 ):
     """All parts. Each test opens a storage of its own below the folder that it is given."""
+
+    @abstractmethod
+    def storage(self, path: Path) -> AbstractAsyncContextManager[Storage]: ...
 
 
 __all__ = ["StorageContract"]

@@ -1,104 +1,20 @@
-"""What the parts of the storage contract share: opening a storage for a scenario, and what scenarios are made of."""
+"""What the parts of the storage contract share that need the whole `Storage`."""
 
 from __future__ import annotations
 
-import asyncio
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from abc import abstractmethod
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
 
-from pizzabot_hookspecs import LOCAL, Caller, PizzabotError
-from pizzabot_hookspecs.storage_backends import (
-    Multitask,
-    NewEvent,
-    NewRun,
-    Run,
-    RunStatus,
-    Storage,
-    StoredEvent,
-)
-
-ANNA = Caller(owner="anna")
-BORIS = Caller(owner="boris")
-SERVER = "server-1"
-EVERYTHING = 1_000_000
-
-Scenario = Callable[[Storage], Awaitable[None]]
+from pizzabot.testing.run_store_contract.base import StoreSuite
+from pizzabot_hookspecs.storage_backends import Storage
 
 
-class StorageSuite(ABC):
-    """Base of the parts."""
+class WholeSuite(StoreSuite):
+    """Base of the parts about threads, settings, what LangGraph keeps, and everything together."""
 
-    durable = False
-    """Whether opening the same path again finds what was stored there."""
+    shared = False
+    """What the storage has to say of itself: whether several servers may use it at once."""
 
     @abstractmethod
-    def storage(self, path: Path) -> AbstractAsyncContextManager[Storage]:
-        """A storage on what belongs to `path`; entered and left by the suite, on a loop of each test's own."""
-
-    def play(self, path: Path, *scenarios: Scenario) -> None:
-        """Play each scenario on the storage of `path`, opened again for each."""
-
-        async def played(scenario: Scenario) -> None:
-            async with self.storage(path) as storage:
-                await scenario(storage)
-
-        for scenario in scenarios:
-            asyncio.run(played(scenario))
-
-
-def new_run(run_id: str, thread_id: str = "t", *, fingerprint: str = "same", **fields: Any) -> NewRun:
-    text = {"messages": [{"role": "user", "content": f"for {run_id} · čaj 🫖"}]}
-    values: dict[str, Any] = {"input": text, "options": {}} | fields
-    return NewRun(run_id=run_id, thread_id=thread_id, fingerprint=fingerprint, **values)
-
-
-def words(*texts: str) -> list[NewEvent]:
-    return [NewEvent(method="messages", data=f'{{"text":"{text}"}}'.encode(), timestamp=1_000) for text in texts]
-
-
-async def started(storage: Storage, run_id: str, thread_id: str = "t", *, caller: Caller = LOCAL, **fields: Any) -> Run:
-    """Admit and claim."""
-    await storage.admit_run(new_run(run_id, thread_id, **fields), caller=caller)
-    run = await storage.claim_run(run_id, server_id=SERVER, caller=caller)
-    assert run is not None, f"{run_id} could not be claimed on an idle thread"
-    return run
-
-
-async def enqueued(storage: Storage, run_id: str, thread_id: str = "t", *, caller: Caller = LOCAL) -> Run:
-    admission = await storage.admit_run(new_run(run_id, thread_id, multitask=Multitask.ENQUEUE), caller=caller)
-    return admission.run
-
-
-async def finished(storage: Storage, run: Run, *texts: str, status: RunStatus = RunStatus.SUCCESS) -> int:
-    caller = Caller(owner=run.owner)
-    return await storage.finish_run(run.run_id, run.epoch, words(*texts), status=status, caller=caller)
-
-
-async def log(storage: Storage, thread_id: str = "t", *, caller: Caller = LOCAL) -> Sequence[StoredEvent]:
-    return await storage.events(thread_id, after=0, limit=EVERYTHING, caller=caller)
-
-
-async def log_texts(storage: Storage, thread_id: str = "t", *, caller: Caller = LOCAL) -> list[bytes]:
-    return [event.data for event in await log(storage, thread_id, caller=caller)]
-
-
-async def current(storage: Storage, run_id: str, *, caller: Caller = LOCAL) -> Run:
-    run = await storage.run(run_id, caller=caller)
-    assert run is not None, f"there is no run {run_id}"
-    return run
-
-
-async def refused(call: Awaitable[object], kind: type[PizzabotError], code: str) -> None:
-    """Await a call that has to be refused with this class and code."""
-    try:
-        answer = await call
-    except PizzabotError as error:
-        assert isinstance(error, kind), f"{type(error).__name__} {error.code} instead of {kind.__name__} {code}"
-        assert error.code == code, f"code {error.code} instead of {code}: {error.detail}"
-        assert error.detail.strip(), "the error says nothing"
-        assert "\n" not in error.detail
-    else:
-        raise AssertionError(f"answered {answer!r} instead of raising {kind.__name__} {code}")
+    def storage(self, path: Path) -> AbstractAsyncContextManager[Storage]: ...

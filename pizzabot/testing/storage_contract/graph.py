@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pizzabot.testing.storage_contract.base import StorageSuite
+from pizzabot.testing.storage_contract.base import WholeSuite
 from pizzabot_hookspecs.storage_backends import Storage
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver, Checkpoint
 
 
-class GraphContract(StorageSuite):
+class GraphContract(WholeSuite):
     def test_first_callers_at_once_get_the_same_checkpointer_and_store(self, tmp_path: Path) -> None:
         async def scenario(storage: Storage) -> None:
             savers = await asyncio.gather(*(storage.checkpointer() for _ in range(20)))

@@ -1,16 +1,14 @@
-"""The storage contract, part: threads and settings."""
+"""The storage contract, part: threads."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-from pizzabot.testing.storage_contract.base import (
+from pizzabot.testing.run_store_contract.base import (
     ANNA,
     BORIS,
-    StorageSuite,
     current,
-    enqueued,
     finished,
     log,
     new_run,
@@ -18,12 +16,16 @@ from pizzabot.testing.storage_contract.base import (
     started,
     words,
 )
+from pizzabot.testing.storage_contract.base import WholeSuite
 from pizzabot_hookspecs import LOCAL, Conflict, InvalidRequest
-from pizzabot_hookspecs.storage_backends import LogBounds, Storage
+from pizzabot_hookspecs.storage_backends import (
+    LogBounds,
+    Storage,
+)
 from pizzabot_hookspecs.wire import JsonValue
 
 
-class ThreadContract(StorageSuite):
+class ThreadContract(WholeSuite):
     def test_a_created_thread_is_read_back_as_it_was_returned(self, tmp_path: Path) -> None:
         async def scenario(storage: Storage) -> None:
             metadata: dict[str, JsonValue] = {"tags": ["a", {"deep": None}], "größe": 1.5, "yes": True}
@@ -89,34 +91,13 @@ class ThreadContract(StorageSuite):
 
         self.play(tmp_path, scenario)
 
-    def test_deleting_a_thread_takes_its_runs_and_events_and_no_others(self, tmp_path: Path) -> None:
+    def test_admission_leaves_an_existing_thread_as_it_is(self, tmp_path: Path) -> None:
         async def scenario(storage: Storage) -> None:
-            run = await started(storage, "r", idempotency_key="key", message_id="m")
-            await storage.append_events("r", run.epoch, words("one"), caller=LOCAL)
-            await enqueued(storage, "waiting")
-            other = await started(storage, "other", "u")
-            await storage.append_events("other", other.epoch, words("two"), caller=LOCAL)
-            assert await storage.delete_thread("t", caller=LOCAL) is True
-            assert await storage.thread("t", caller=LOCAL) is None
-            assert await storage.run("r", caller=LOCAL) is None
-            assert list(await log(storage)) == []
-            assert [run.run_id for run in await storage.unfinished_runs(caller=LOCAL)] == ["other"]
-            assert len(await log(storage, "u")) == 1
-            late = storage.append_events("r", run.epoch, words("late"), caller=LOCAL)
-            await refused(late, Conflict, "lease_lost")
-            assert await storage.delete_thread("t", caller=LOCAL) is False
-
-        self.play(tmp_path, scenario)
-
-    def test_a_deleted_thread_leaves_no_trace_for_a_new_one_of_its_id(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
-            old = await started(storage, "r", idempotency_key="key", message_id="m")
-            await storage.append_events("r", old.epoch, words("old"), caller=LOCAL)
-            await storage.delete_thread("t", caller=LOCAL)
-            again = new_run("r2", idempotency_key="key", message_id="m", fingerprint="other")
-            admission = await storage.admit_run(again, caller=LOCAL)
-            assert (admission.created, admission.replaces, admission.last_seq) == (True, None, 0)
-            assert list(await log(storage)) == []
+            await storage.create_thread("t", caller=LOCAL, title="Pizza", source="cron", metadata={"a": 1})
+            await storage.admit_run(new_run("r"), caller=LOCAL)
+            thread = await storage.thread("t", caller=LOCAL)
+            assert thread is not None
+            assert (thread.title, thread.source, thread.metadata) == ("Pizza", "cron", {"a": 1})
 
         self.play(tmp_path, scenario)
 
@@ -134,28 +115,31 @@ class ThreadContract(StorageSuite):
 
         self.play(tmp_path, scenario)
 
-    def test_a_setting_is_any_json_value_and_none_deletes_it(self, tmp_path: Path) -> None:
+    def test_a_thread_that_admission_made_has_the_defaults_and_its_callers_owner(self, tmp_path: Path) -> None:
         async def scenario(storage: Storage) -> None:
-            values: list[JsonValue] = ["dark", 0, 1.5, False, "", [], {}, {"a": [1, None, {"ž": "🫖"}]}]
-            assert await storage.setting("key", caller=ANNA) is None
-            for value in values:
-                await storage.put_setting("key", value, caller=ANNA)
-                assert await storage.setting("key", caller=ANNA) == value
-            await storage.put_setting("key", None, caller=ANNA)
-            assert await storage.setting("key", caller=ANNA) is None
-            await storage.put_setting("key", None, caller=ANNA)
+            await storage.admit_run(new_run("r"), caller=ANNA)
+            thread = await storage.thread("t", caller=ANNA)
+            assert thread is not None
+            assert (thread.owner, thread.title, thread.source) == ("anna", "New conversation", "user")
+            assert (thread.metadata, thread.model_id, thread.next_seq) == ({}, None, 1)
+            await refused(storage.admit_run(new_run("r", "u"), caller=ANNA), Conflict, "idempotency_mismatch")
+            assert await storage.thread("u", caller=ANNA) is None, "a refused admission makes no thread"
 
         self.play(tmp_path, scenario)
 
-    def test_what_is_not_json_is_refused_and_changes_nothing(self, tmp_path: Path) -> None:
+    def test_a_thread_knows_the_number_that_its_next_event_gets(self, tmp_path: Path) -> None:
         async def scenario(storage: Storage) -> None:
-            no_json: dict[str, JsonValue] = {"broken": object()}  # type: ignore[dict-item]
-            await storage.put_setting("key", "before", caller=LOCAL)
-            await refused(storage.put_setting("key", no_json, caller=LOCAL), InvalidRequest, "not_json")
-            assert await storage.setting("key", caller=LOCAL) == "before"
-            await refused(storage.admit_run(new_run("r", input=no_json), caller=LOCAL), InvalidRequest, "not_json")
-            assert await storage.thread("t", caller=LOCAL) is None
-            await refused(storage.create_thread("t", caller=LOCAL, metadata=no_json), InvalidRequest, "not_json")
-            assert await storage.thread("t", caller=LOCAL) is None
+            run = await started(storage, "r")
+            for size, expected in ((1, 2), (40, 42), (0, 42)):
+                await storage.append_events("r", run.epoch, words(*["x"] * size), caller=LOCAL)
+                thread = await storage.thread("t", caller=LOCAL)
+                assert thread is not None
+                assert thread.next_seq == expected
+
+        self.play(tmp_path, scenario)
+
+    def test_a_storage_says_whether_several_servers_may_use_it(self, tmp_path: Path) -> None:
+        async def scenario(storage: Storage) -> None:
+            assert storage.shared is self.shared
 
         self.play(tmp_path, scenario)

@@ -368,7 +368,8 @@ def test_the_schema_is_json_has_every_route_and_loads_nothing(serve):
         document = answer.json()
         assert document["openapi"].startswith("3.")
         assert set(document["paths"]) == {
-            "/", "/ping", "/status", "/models", "/plugins", "/threads", "/threads/{thread_id}",
+            "/", "/ping", "/status", "/models", "/plugins", "/inbox", "/threads", "/threads/{thread_id}",
+            "/threads/{thread_id}/interrupts",
             "/threads/{thread_id}/state", "/threads/{thread_id}/commands", "/threads/{thread_id}/stream/events",
             "/threads/{thread_id}/runs/{run_id}/cancel",
         }  # fmt: skip

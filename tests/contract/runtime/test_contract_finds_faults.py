@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pizzabot.testing import runtime_contract
 from pizzabot.testing.runtime_contract import AgentRuntimeContract
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices, Turn
 from pizzabot_hookspecs.storage_backends import GraphStorage
@@ -30,6 +29,17 @@ class OverStreaming(AgentRuntimeContract):
 
 class TestStreamingRuntime(OverStreaming):
     """Honest for any runtime: this one has neither graph nor checkpoints."""
+
+
+def test_a_runtime_without_tools_is_not_tested_for_them_and_one_with_tools_is() -> None:
+    class WithTools(AgentRuntimeContract):
+        tools = True
+
+    def tests(suite: type) -> set[str]:
+        return {name for name in dir(suite) if name.startswith("test_") and getattr(suite, name) is not None}
+
+    assert tests(OverStreaming) < tests(WithTools)
+    assert "test_a_gated_call_waits_and_says_what_it_would_do_and_how_it_may_be_decided" not in tests(OverStreaming)
 
 
 def with_run(run: type[StreamingRun]) -> type[StreamingRuntime]:
@@ -163,23 +173,19 @@ FAULTS: list[tuple[type[StreamingRuntime], str]] = [
 
 
 @pytest.mark.parametrize(("faulty", "found_by"), FAULTS, ids=lambda value: str(getattr(value, "__name__", value)))
-def test_the_contract_fails_for_a_faulty_runtime(
-    faulty: type[StreamingRuntime], found_by: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime_contract, "PATIENCE_SECONDS", 2.0)
-    suite = type("Suite", (OverStreaming,), {"made": faulty})()
+def test_the_contract_fails_for_a_faulty_runtime(faulty: type[StreamingRuntime], found_by: str) -> None:
+    suite = type("Suite", (OverStreaming,), {"made": faulty, "patience": 2.0})()
     (name,) = [name for name in dir(suite) if name.startswith(found_by)]
     with pytest.raises((AssertionError, TypeError, TimeoutError, pytest.fail.Exception)):
         getattr(suite, name)()
 
 
-def test_a_runtime_that_never_ends_fails_within_the_suites_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_runtime_that_never_ends_fails_within_the_suites_patience() -> None:
     class Hangs(StreamingRun):
         async def next_piece(self, pieces: Any) -> str | None:
             await asyncio.Event().wait()
             return None
 
-    monkeypatch.setattr(runtime_contract, "PATIENCE_SECONDS", 0.2)
-    suite = type("Suite", (OverStreaming,), {"made": with_run(Hangs)})()
+    suite = type("Suite", (OverStreaming,), {"made": with_run(Hangs), "patience": 0.2})()
     with pytest.raises(TimeoutError):
         suite.test_text_deltas_concatenate_to_the_answer()

@@ -10,6 +10,7 @@ from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 
 class TestSqliteStorage(StorageContract):
     durable = True
+    several_engines = True
 
     def storage(self, path: Path) -> SqliteStorage:
         return SqliteStorage(path / "data")

@@ -14,6 +14,7 @@ from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.filters import CHANNELS
 from pizzabot.host.runs.hub import Hub
+from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
@@ -29,6 +30,7 @@ def _drop(_logger, _method, _event):
     raise structlog.DropEvent
 
 
+_LOGGER = structlog.wrap_logger(None, processors=[_drop])
 EVERYTHING = EventFilter(channels=CHANNELS)
 
 
@@ -53,7 +55,7 @@ def open_storage(path):
 
 
 @asynccontextmanager
-async def rig(path, runtime, *, storage=None, close=True):
+async def rig(path, runtime, *, storage=None, close=True, policies=None):
     """The parts of a host around one engine. With `close=False` nothing is shut down: as after a crash."""
     storage = storage or open_storage(path)
     await storage.__aenter__()
@@ -71,14 +73,15 @@ async def rig(path, runtime, *, storage=None, close=True):
             started=started.append,
             clock=time.time,
             redact=str,
-            logger=structlog.wrap_logger(None, processors=[_drop]),
+            logger=_LOGGER,
         ),
         server_id=uuid7(),
         finished=finished.append,
+        policies=policies or Policies(_LOGGER),
     )
     threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready)
     commands = Commands(engine, threads)
-    runs = HostRuns(engine=engine, commands=commands, log=storage, hub=hub, clock=time.time)
+    runs = HostRuns(engine=engine, commands=commands, storage=storage, hub=hub, clock=time.time)
     try:
         yield SimpleNamespace(
             storage=storage,

@@ -20,7 +20,7 @@ def model(model_id: str = "scripted:a", *, supports_tools: bool | None = None) -
 
 
 def with_shelf(
-    scenario: Callable[[GraphShelf], Coroutine[Any, Any, None]], build: Callable[[ChosenModel], Any], *, kept: int = 8
+    scenario: Callable[[GraphShelf], Coroutine[Any, Any, None]], build: Callable[..., Any], *, kept: int = 8
 ) -> None:
     with ThreadPoolExecutor(1) as builder:
         asyncio.run(scenario(GraphShelf(build, builder=builder, kept=kept)))
@@ -36,14 +36,24 @@ def test_a_graph_is_built_once_per_model_and_ability() -> None:
         assert graphs[2] is not graphs[0]
         assert built == [one, other]
 
-    with_shelf(scenario, lambda choice: [built.append(choice)])
+    with_shelf(scenario, lambda choice, **_: [built.append(choice)])
+
+
+def test_a_model_without_tools_has_a_second_graph_for_turns_that_go_on_and_one_with_tools_has_not() -> None:
+    async def scenario(shelf: GraphShelf) -> None:
+        plain, able = model(supports_tools=False), model()
+        assert await shelf.graph(plain) == [False]
+        assert await shelf.graph(plain, going_on=True) == [True]
+        assert await shelf.graph(able, going_on=True) is await shelf.graph(able)
+
+    with_shelf(scenario, lambda _choice, going_on: [going_on])
 
 
 def test_a_model_that_the_host_built_anew_gets_a_graph_of_its_own() -> None:
     async def scenario(shelf: GraphShelf) -> None:
         assert await shelf.graph(model()) is not await shelf.graph(model())
 
-    with_shelf(scenario, lambda choice: [choice])
+    with_shelf(scenario, lambda choice, **_: [choice])
 
 
 def test_the_graph_that_was_used_longest_ago_is_let_go_first() -> None:
@@ -56,13 +66,13 @@ def test_the_graph_that_was_used_longest_ago_is_let_go_first() -> None:
         assert built == ["scripted:a", "scripted:b", "scripted:c", "scripted:b"]
         assert len(shelf) == 2
 
-    with_shelf(scenario, lambda choice: [choice, built.append(choice.id)], kept=2)
+    with_shelf(scenario, lambda choice, **_: [choice, built.append(choice.id)], kept=2)
 
 
 def test_one_who_stops_waiting_does_not_stop_the_others() -> None:
     go = threading.Event()
 
-    def build(choice: ChosenModel) -> Any:
+    def build(choice: ChosenModel, *, going_on: bool) -> Any:
         go.wait()
         return [choice]
 
@@ -82,7 +92,7 @@ def test_one_who_stops_waiting_does_not_stop_the_others() -> None:
 def test_a_build_that_fails_is_tried_again_by_the_next_turn() -> None:
     attempts: list[int] = []
 
-    def build(choice: ChosenModel) -> Any:
+    def build(choice: ChosenModel, *, going_on: bool) -> Any:
         attempts.append(1)
         if len(attempts) == 1:
             raise ValueError("no such model")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pizzabot_builtin_plugins.deepagents_runtime.inputs import to_graph
-from pizzabot_builtin_plugins.deepagents_runtime.interrupts import DECISIONS, shown
+from pizzabot_builtin_plugins.deepagents_runtime.interrupts import kind_of, shown
 from pizzabot_hookspecs import InvalidRequest
 from pizzabot_hookspecs.wire import Message, Part
 
@@ -69,14 +69,25 @@ def test_an_approval_is_shown_in_both_spellings() -> None:
     ]
 
 
-def test_an_approval_of_one_call_is_shown_as_a_batch_of_one() -> None:
-    value = {"type": "tool_approval", "tool_call_id": "c1", "name": "deploy", "args": {"env": "x"}, "description": "?"}
+def test_a_decided_call_is_recognisable_in_both_spellings() -> None:
+    value = {"type": "tool_approval", "tool_call_id": "c1", "action_requests": [{"name": "d", "args_schema": {"a": 1}}]}
     result = shown(value)
-    assert result["tool_call_id"] == "c1"
-    assert result["actionRequests"] == [{"name": "deploy", "args": {"env": "x"}, "description": "?"}]
-    assert result["reviewConfigs"][0]["allowedDecisions"] == list(DECISIONS)
+    assert kind_of(value) == "approval"
+    assert result["toolCallId"] == result["tool_call_id"] == "c1"
+    assert result["action_requests"] == [{"name": "d", "args_schema": {"a": 1}, "argsSchema": {"a": 1}}]
 
 
-@pytest.mark.parametrize("value", ["a question", {"question": "colour?"}, {"action_requests": "no list"}, None, 3])
-def test_an_interrupt_that_is_no_approval_stays_as_it_is(value: object) -> None:
-    assert shown(value) == value
+@pytest.mark.parametrize(
+    ("value", "payload"),
+    [
+        ("which?", {"question": "which?"}),
+        ({"question": "which?", "answer_schema": {}}, {"question": "which?", "answer_schema": {}}),
+        ({"options": [1]}, {"question": "", "options": [1]}),
+        ({"question": "q", "action_requests": "no list"}, {"question": "q", "action_requests": "no list"}),
+        (["a", 3], {"question": '["a", 3]'}),
+        (None, {"question": "null"}),
+    ],
+)
+def test_whatever_a_tool_asks_is_shown_as_a_question(value: object, payload: object) -> None:
+    assert kind_of(value) == "input"
+    assert shown(value) == payload

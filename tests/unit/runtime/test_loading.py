@@ -21,7 +21,7 @@ def test_the_plugin_and_a_runtime_are_made_without_importing_the_graph_stack() -
         "import sys\nfrom types import SimpleNamespace\n"
         "from pizzabot_builtin_plugins import deepagents_runtime as plugin\n"
         "(offer,) = plugin.pizzabot_agent_runtimes()\n"
-        "offer.create(SimpleNamespace(redact=str), offer.settings())\n"
+        "offer.create(SimpleNamespace(logger=None, redact=str), offer.settings())\n"
         f"print([name for name in {HEAVY!r} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
+from langchain_core.messages import ToolMessage
+
 from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import js_namespace, well_formed
+from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT
 from pizzabot_hookspecs.wire import Frame
 
 WHERE = {"run_id": "llm-1", "langgraph_node": "model", "langgraph_checkpoint_ns": "model:1"}
@@ -135,19 +138,45 @@ def test_states_of_subagents_are_closed_before_the_roots() -> None:
     assert [frame.namespace for frame in normaliser.close()] == [("tools:1",), ()]
 
 
-def test_an_interrupt_is_asked_once_however_often_it_surfaces() -> None:
-    normaliser = Normaliser()
+def asked_twice(normaliser: Normaliser) -> list[Frame]:
     pending = SimpleNamespace(id="i1", value={"question": "?"})
-    frames = feed(
+    return feed(
         normaliser,
         event("values", {"a": 1}, namespace=("tools:1",), interrupts=(pending,)),
         event("values", {"a": 1}, interrupts=(pending,)),
     )
+
+
+def test_an_interrupt_is_asked_once_where_it_is_deepest_and_last_of_all() -> None:
+    normaliser = Normaliser()
+    frames = [*asked_twice(normaliser), *normaliser.close()]
     assert [(frame.method, frame.namespace) for frame in frames] == [
         ("values", ("tools:1",)),
+        ("values", ()),
         ("input.requested", ("tools:1",)),
     ]
-    assert [frame.method for frame in normaliser.close()] == ["values"]
+    assert frames[-1].data["kind"] == "input"
+
+
+def test_a_turn_that_failed_or_was_stopped_asks_nothing() -> None:
+    failed, stopped = Normaliser(), Normaliser()
+    asked_twice(failed)
+    asked_twice(stopped)
+    assert [frame.method for frame in failed.close(failed=True)] == ["values"]
+    assert [frame.method for frame in stopped.settled({"id": "c9"}, {})] == ["checkpoints", "values"]
+
+
+def test_the_result_of_a_call_that_did_not_run_closes_it_where_it_was_made() -> None:
+    normaliser = Normaliser({"c1": ("tools:1",)})
+    refused = ToolMessage("no", tool_call_id="c1", name="send", status="error")
+    answered = ToolMessage("yes", tool_call_id="c2", name="send")
+    first, second = feed(
+        normaliser, event("custom", {TOLD_RESULT: refused}), event("custom", {TOLD_RESULT: answered}, namespace=("x",))
+    )
+    assert (first.method, first.namespace) == ("tools", ("tools:1",))
+    assert first.data == {"event": "tool-error", "tool_call_id": "c1", "tool_name": "send", "message": "no"}
+    assert (second.data["event"], second.namespace) == ("tool-finished", ("x",))
+    assert second.data["output"]["content"] == "yes"
 
 
 def test_a_settled_end_replaces_what_was_held_back() -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from deepagents import create_deep_agent
-from langchain_core.tools import tool
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_core.tools import BaseTool, tool
 
 from pizzabot.testing.runtime_contract import (
     Listener,
@@ -26,16 +23,14 @@ from pizzabot.testing.runtime_contract import (
     text_of,
     turn,
 )
-from pizzabot.testing.scripted_model import Gate, Reply, ScriptedModel, chosen
+from pizzabot.testing.scripted_model import Gate, Reply
 from pizzabot_builtin_plugins.deepagents_runtime import graph_building
-from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
-from pizzabot_builtin_plugins.deepagents_runtime.run import Engine, GraphRun
 from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
-from pizzabot_builtin_plugins.deepagents_runtime.snapshots import thread_state
-from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import CANCELLED_RESULT, ThreadMemory
+from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import CANCELLED_RESULT
 from pizzabot_hookspecs import LOCAL, InvalidRequest, Unavailable
 from pizzabot_hookspecs.agent_runtimes import RuntimeServices, Turn
+from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.wire import Message, ThreadState
 
 
@@ -44,9 +39,12 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def prepared() -> AsyncIterator[DeepAgentsRuntime]:
+async def prepared(*tools: BaseTool) -> AsyncIterator[DeepAgentsRuntime]:
+    services = RuntimeServices(
+        graph_storage=MemoryGraphStorage(), tools=[AgentTool(tool=tool, repeatable=True) for tool in tools]
+    )
     async with DeepAgentsRuntime(RuntimeSettings()) as runtime:
-        await runtime.prepare(RuntimeServices(graph_storage=MemoryGraphStorage()))
+        await runtime.prepare(services)
         yield runtime
 
 
@@ -310,25 +308,7 @@ def test_an_abandoned_iteration_leaves_no_task_behind() -> None:
     run(scenario())
 
 
-@asynccontextmanager
-async def with_tools(*tools: Any) -> AsyncIterator[tuple[Any, ThreadMemory]]:
-    """A function that starts turns on a deep agent that has `tools`, and the memory of its thread."""
-    checkpointer = InMemorySaver()
-
-    def build(choice: Any) -> Any:
-        return create_deep_agent(choice.chat, tools=list(tools), checkpointer=checkpointer)
-
-    reader = build(chosen(ScriptedModel(script=[])))
-    with ThreadPoolExecutor(1) as builder:
-        engine = Engine(graphs=GraphShelf(build, builder=builder, kept=2), checkpointer=checkpointer, reader=reader)
-
-        async def ready() -> Engine:
-            return engine
-
-        yield (lambda started: GraphRun(started, ready)), ThreadMemory(reader, "thread-1")
-
-
-def test_a_stop_answers_the_running_tool_and_keeps_the_result_of_one_that_had_finished() -> None:
+def test_a_stop_as_a_tool_finishes_keeps_its_result_whether_or_not_it_is_stored_yet() -> None:
     @tool
     async def slow() -> str:
         """Never ends by itself."""
@@ -343,23 +323,22 @@ def test_a_stop_answers_the_running_tool_and_keeps_the_result_of_one_that_had_fi
     async def scenario() -> None:
         calls = [{"name": name, "args": {}, "id": f"call-{name}", "type": "tool_call"} for name in ("slow", "fast")]
         model, choice = model_of(Reply("Working. ", tool_calls=calls), Reply("Fine"))
-        async with with_tools(slow, fast) as (start, memory):
-            started = start(turn(choice, said("go")))
+        async with prepared(slow, fast) as runtime:
+            started = runtime.start(turn(choice, said("go")))
             frames = []
             async for frame in started:
                 frames.append(frame)
                 if frame.method == "tools" and frame.data["event"] == "tool-finished":
                     await started.stop()
-            snapshot = await memory.snapshot()
-            assert snapshot is not None
-            assert conversation(thread_state(snapshot)["values"]) == [
+            state = await state_of(runtime)
+            assert conversation(state["values"]) == [
                 ("human", "go"),
                 ("ai", "Working. "),
                 ("tool", CANCELLED_RESULT),
                 ("tool", "fast result"),
             ]
-            assert snapshot.next == ()
-            await frames_of(start(turn(choice, said("and now?", "u2"))))
+            assert state["next"] == []
+            await frames_of(runtime.start(turn(choice, said("and now?", "u2"))))
             assert [kind for kind, _ in asked(model.calls[1].messages)] == ["human", "ai", "tool", "tool", "human"]
 
     run(scenario())
@@ -375,15 +354,14 @@ def test_a_stop_while_an_answer_follows_a_tool_keeps_both() -> None:
         gate = Gate()
         call = {"name": "fast", "args": {}, "id": "call-1", "type": "tool_call"}
         _, choice = model_of(Reply(tool_calls=[call]), Reply("It says more", gate=gate, gate_before=2))
-        async with with_tools(fast) as (start, memory):
-            started = start(turn(choice, said("go")))
+        async with prepared(fast) as runtime:
+            started = runtime.start(turn(choice, said("go")))
             listener = Listener(started)
             await listener.heard("It says ")
             await started.stop()
             await listener.task
-            snapshot = await memory.snapshot()
-            assert snapshot is not None
-            assert conversation(thread_state(snapshot)["values"])[-2:] == [("tool", "fast result"), ("ai", "It says ")]
+            values = (await state_of(runtime))["values"]
+            assert conversation(values)[-2:] == [("tool", "fast result"), ("ai", "It says ")]
 
     run(scenario())
 
@@ -392,40 +370,14 @@ def test_a_stop_while_tool_arguments_are_streamed_leaves_no_call() -> None:
     async def scenario() -> None:
         call = {"name": "ls", "args": {"path": "/"}, "id": "call-1", "type": "tool_call"}
         _, choice = model_of(Reply("Looking. ", tool_calls=[call]))
-        async with with_tools() as (start, memory):
-            started = start(turn(choice, said("go")))
+        async with prepared() as runtime:
+            started = runtime.start(turn(choice, said("go")))
             async for frame in started:
                 if "tool_call_chunk" in str(frame.data):
                     await started.stop()
-            snapshot = await memory.snapshot()
-            assert snapshot is not None
-            state = thread_state(snapshot)
+            state = await state_of(runtime)
             assert conversation(state["values"]) == [("human", "go"), ("ai", "Looking. ")]
             messages: Any = state["values"]["messages"]
             assert messages[-1]["tool_calls"] == []
-
-    run(scenario())
-
-
-def test_the_state_of_a_thread_that_waits_shows_the_interrupt_in_both_spellings() -> None:
-    @tool
-    def deploy(env: str) -> str:
-        """Deploy."""
-        return env
-
-    async def scenario() -> None:
-        call = {"name": "deploy", "args": {"env": "prod"}, "id": "call-1", "type": "tool_call"}
-        model, _ = model_of(Reply(tool_calls=[call]))
-        graph = create_deep_agent(model, tools=[deploy], interrupt_on={"deploy": True}, checkpointer=InMemorySaver())
-        await graph.ainvoke({"messages": [("user", "go")]}, {"configurable": {"thread_id": "thread-1"}})
-        snapshot = await ThreadMemory(graph, "thread-1").snapshot()
-        assert snapshot is not None
-        state = thread_state(snapshot)
-        (interrupt,) = state["interrupts"]
-        value: Any = interrupt["value"]
-        assert value["actionRequests"] == value["action_requests"]
-        (task,) = state["tasks"]
-        assert task["interrupts"] == [interrupt]
-        assert state["next"] == [task["name"]]
 
     run(scenario())

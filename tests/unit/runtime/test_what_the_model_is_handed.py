@@ -7,27 +7,34 @@ from typing import Any
 
 import pytest
 
-from pizzabot.testing.runtime_contract import asked
+from pizzabot.testing.runtime_contract import RecordedIntents, asked
 from pizzabot.testing.scripted_model import Call, Reply, ScriptedModel, chosen
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
 from pizzabot_hookspecs.model_providers import ModelDescriptor
 
 
-def handed(model: ScriptedModel, *, supports_tools: bool | None) -> Call:
+def handed(model: ScriptedModel, *, supports_tools: bool | None, going_on: bool = False) -> Call:
     """The first call of `model` in a turn on the graph that is built for it."""
     from langchain_core.messages import HumanMessage
     from langgraph.checkpoint.memory import InMemorySaver
 
     from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
+    from pizzabot_builtin_plugins.deepagents_runtime.intents import IntentLedger
+    from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
+    from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 
-    graph = build_graph(chosen(model, supports_tools=supports_tools), InMemorySaver())
+    graph = build_graph(
+        chosen(model, supports_tools=supports_tools), tools=ToolSet(), checkpointer=InMemorySaver(), going_on=going_on
+    )
     config: Any = {"configurable": {"thread_id": "t"}}
-    asyncio.run(graph.ainvoke({"messages": [HumanMessage("hi", id="u1")]}, config))
+    tools = TurnTools(thread_id="t", log=RecordedIntents(), ledger=IntentLedger())
+    asyncio.run(graph.ainvoke({"messages": [HumanMessage("hi", id="u1")]}, config, context=tools))
     return model.calls[0]
 
 
-def test_a_model_without_tool_calling_gets_a_prompt_of_at_most_300_characters_and_no_tools() -> None:
-    call = handed(ScriptedModel(script=[Reply("hello")]), supports_tools=False)
+@pytest.mark.parametrize("going_on", [False, True])
+def test_a_model_without_tool_calling_gets_a_prompt_of_at_most_300_characters_and_no_tools(*, going_on: bool) -> None:
+    call = handed(ScriptedModel(script=[Reply("hello")]), supports_tools=False, going_on=going_on)
     assert [message.content for message in call.messages] == [prompts.CONVERSATION, "hi"]
     assert len(prompts.CONVERSATION) <= 300
     assert call.tools == ()
@@ -44,7 +51,7 @@ def test_a_model_without_tool_calling_gets_a_prompt_of_at_most_300_characters_an
         ("ollama", "qwen3:4b"),
     ],
 )
-def test_a_model_with_tool_calling_gets_our_prompt_alone_and_no_tools_yet(
+def test_a_model_with_tool_calling_gets_our_prompt_alone_and_no_tools_of_the_libraries(
     provider: str, model_name: str, supports_tools: bool | None
 ) -> None:
     model = ScriptedModel(script=[Reply("hello")], provider=provider, model_name=model_name)
@@ -55,11 +62,14 @@ def test_a_model_with_tool_calling_gets_our_prompt_alone_and_no_tools_yet(
     assert call.tools == ()
 
 
-def test_a_model_that_calls_a_withheld_tool_by_guessing_finds_nothing_to_run() -> None:
-    guess = {"name": "read_file", "args": {"file_path": "/etc/passwd"}, "id": "c1", "type": "tool_call"}
-    model = ScriptedModel(script=[Reply("", tool_calls=[guess])])
+def test_a_model_that_calls_a_withheld_tool_by_guessing_is_told_that_there_is_none() -> None:
+    names = ("read_file", "task", "write_todos", "execute")
+    guesses = [{"name": name, "args": {}, "id": name, "type": "tool_call"} for name in names]
+    model = ScriptedModel(script=[Reply("", tool_calls=guesses), Reply("I see")])
     handed(model, supports_tools=True)
-    assert len(model.calls) == 1
+    results = [message for message in model.calls[1].messages if message.type == "tool"]
+    assert [result.tool_call_id for result in results] == list(names)
+    assert all(result.status == "error" and "not a valid tool" in result.text for result in results)
 
 
 def describe(window: int | None) -> ModelDescriptor:
@@ -90,9 +100,11 @@ def test_a_plain_conversation_stays_within_a_small_window_and_forgets_nothing_of
     from langgraph.checkpoint.memory import InMemorySaver
 
     from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
+    from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
 
     model = ScriptedModel(script=lambda _: Reply("ok"))
-    graph = build_graph(chosen(model, supports_tools=False, context_window=200), InMemorySaver())
+    choice = chosen(model, supports_tools=False, context_window=200)
+    graph = build_graph(choice, tools=ToolSet(), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
 
     async def talk() -> int:

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pizzabot_builtin_plugins.sqlite_storage import events, runs, threads
+from pizzabot_builtin_plugins.sqlite_storage import decisions, events, intents, interrupts, merging, runs, threads
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL, Conflict
+from pizzabot_hookspecs.interrupts import InterruptKind, NewInterrupt
 from pizzabot_hookspecs.storage_backends import Multitask, NewEvent, NewRun, RunStatus
+
+ASKED = NewInterrupt(interrupt_id="late", kind=InterruptKind.INPUT, payload={})
 
 
 def new_run(run_id: str) -> NewRun:
@@ -29,15 +32,25 @@ def test_an_engine_that_was_replaced_writes_nothing_more(tmp_path: Path) -> None
             old = await first.claim_run("r", server_id="first", caller=LOCAL)
             assert old is not None
             await first.append_events("r", old.epoch, batch("first"), caller=LOCAL)
+            await first.open_intent("r", old.epoch, call_id="a", tool="pay", namespace=(), caller=LOCAL)
             new = await second.claim_run("r", server_id="second", takeover=True, caller=LOCAL)
             assert new is not None
             for late in (
                 first.append_events("r", old.epoch, batch("late"), caller=LOCAL),
                 first.finish_run("r", old.epoch, batch("late"), status=RunStatus.SUCCESS, caller=LOCAL),
+                first.finish_run("r", old.epoch, [], status=RunStatus.INTERRUPTED, interrupts=[ASKED], caller=LOCAL),
+                first.open_intent("r", old.epoch, call_id="b", tool="pay", namespace=(), caller=LOCAL),
+                first.open_intent("r", old.epoch, call_id="a", tool="pay", namespace=(), caller=LOCAL),
+                first.close_intent("r", old.epoch, "a", caller=LOCAL),
+                first.close_intent("r", old.epoch, "b", caller=LOCAL),
             ):
                 with pytest.raises(Conflict) as caught:
                     await late
                 assert caught.value.code == "lease_lost"
+            assert await first.renew_leases("first", lease_seconds=60.0, caller=LOCAL) == frozenset()
+            assert [intent.call_id for intent in await first.open_intents("r", caller=LOCAL)] == ["a"]
+            assert list(await first.open_interrupts(caller=LOCAL)) == []
+            await second.close_intent("r", new.epoch, "a", caller=LOCAL)
             await second.finish_run("r", new.epoch, batch("second"), status=RunStatus.SUCCESS, caller=LOCAL)
             for storage in (first, second):
                 stored = await storage.events("t", after=0, limit=100, caller=LOCAL)
@@ -103,6 +116,16 @@ def test_the_database_itself_refuses_a_second_active_run(tmp_path: Path) -> None
         (runs._ACTIVE, 3, "runs_active"),
         (runs._FRONT, 3, "runs_queue"),
         (runs._UNFINISHED, 2, "runs_unfinished"),
+        (runs._WAITING, 3, "runs_queue"),
+        (runs._RENEW, 4, "runs_active"),
+        (merging._MERGEABLE, 4, "runs_unmerged"),
+        (merging._MERGEABLE, 4, "runs_by_beginning"),
+        (interrupts._PENDING, 2, "interrupts_open_by_thread"),
+        (interrupts._OF_THREAD, 4, "interrupts_open_by_thread"),
+        (interrupts._OWN, 2, "interrupts_open "),
+        (decisions._DECIDE, 5, "sqlite_autoindex_interrupts_1"),
+        (intents._OF_RUN, 3, "intents_open"),
+        (intents._CLOSE, 3, "sqlite_autoindex_intents_1"),
         (threads._OWN, 2, "threads_by_activity"),
         (events._READ, 6, "sqlite_autoindex_run_events_1"),
         (events._BOUNDS, 3, "runs_by_beginning"),

@@ -15,11 +15,17 @@ from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL, NotPermitted, PizzabotError, Unavailable
 from pizzabot_hookspecs.storage_backends import NewEvent, NewRun
 
-SECOND = Migration(
-    component="app", version=2, statements=("ALTER TABLE threads ADD COLUMN folder_id TEXT", "CREATE TABLE f (x)")
+KNOWN = MIGRATIONS[-1].version
+STEPS = [("app", version) for version in range(1, KNOWN + 1)]
+NEXT = Migration(
+    component="app",
+    version=KNOWN + 1,
+    statements=("ALTER TABLE threads ADD COLUMN next_column TEXT", "CREATE TABLE f (x)"),
 )
 BROKEN = Migration(
-    component="app", version=2, statements=("ALTER TABLE threads ADD COLUMN folder_id TEXT", "CREATE TABLE threads (x)")
+    component="app",
+    version=KNOWN + 1,
+    statements=("ALTER TABLE threads ADD COLUMN next_column TEXT", "CREATE TABLE threads (x)"),
 )
 PAGE = 4096
 
@@ -112,7 +118,7 @@ def test_each_database_is_in_wal_mode_with_the_settings_that_were_decided(tmp_pa
 
 def test_a_new_database_has_the_known_version_and_no_copy(tmp_path: Path) -> None:
     asyncio.run(opened(tmp_path))
-    assert versions(tmp_path / "app.sqlite") == [("app", 1)]
+    assert versions(tmp_path / "app.sqlite") == STEPS
     assert copies(tmp_path) == []
 
 
@@ -128,16 +134,16 @@ def test_an_older_database_is_copied_then_migrated_with_its_rows(tmp_path: Path)
     asyncio.run(filled(tmp_path))
 
     async def scenario() -> None:
-        async with SqliteStorage(tmp_path, migrations=(*MIGRATIONS, SECOND)) as storage:
+        async with SqliteStorage(tmp_path, migrations=(*MIGRATIONS, NEXT)) as storage:
             thread = await storage.thread("kept", caller=LOCAL)
             assert thread is not None
             assert thread.title == "Pizza"
 
     asyncio.run(scenario())
-    assert versions(tmp_path / "app.sqlite") == [("app", 1), ("app", 2)]
+    assert versions(tmp_path / "app.sqlite") == [*STEPS, ("app", KNOWN + 1)]
     (copy,) = copies(tmp_path)
     assert mode(copy) == 0o600
-    assert versions(copy) == [("app", 1)]
+    assert versions(copy) == STEPS
     connection = sqlite3.connect(copy)
     assert connection.execute("SELECT count(*) FROM run_events").fetchone() == (500,)
     connection.close()
@@ -145,7 +151,7 @@ def test_an_older_database_is_copied_then_migrated_with_its_rows(tmp_path: Path)
 
 def test_the_copy_can_be_put_back_and_opened_by_the_older_program(tmp_path: Path) -> None:
     asyncio.run(filled(tmp_path))
-    asyncio.run(opened(tmp_path, (*MIGRATIONS, SECOND)))
+    asyncio.run(opened(tmp_path, (*MIGRATIONS, NEXT)))
     (copy,) = copies(tmp_path)
     copy.rename(tmp_path / "app.sqlite")
     asyncio.run(opened(tmp_path))
@@ -155,19 +161,19 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(tmp_path: Path) ->
     asyncio.run(filled(tmp_path))
     error = refusal(tmp_path, (*MIGRATIONS, BROKEN))
     assert (type(error), error.code) == (Unavailable, "storage_failed")
-    assert versions(tmp_path / "app.sqlite") == [("app", 1)]
-    asyncio.run(opened(tmp_path, (*MIGRATIONS, SECOND)))
-    assert versions(tmp_path / "app.sqlite") == [("app", 1), ("app", 2)]
+    assert versions(tmp_path / "app.sqlite") == STEPS
+    asyncio.run(opened(tmp_path, (*MIGRATIONS, NEXT)))
+    assert versions(tmp_path / "app.sqlite") == [*STEPS, ("app", KNOWN + 1)]
     assert len(copies(tmp_path)) == 2
 
 
 def test_a_newer_schema_is_refused_by_name_and_not_touched(tmp_path: Path) -> None:
     asyncio.run(filled(tmp_path))
-    asyncio.run(opened(tmp_path, (*MIGRATIONS, SECOND)))
+    asyncio.run(opened(tmp_path, (*MIGRATIONS, NEXT)))
     before = (tmp_path / "app.sqlite").read_bytes()
     error = refusal(tmp_path)
     assert (type(error), error.code) == (Unavailable, "schema_too_new")
-    for part in (str(tmp_path / "app.sqlite"), "version 2", "knows 1", "install the newer"):
+    for part in (str(tmp_path / "app.sqlite"), f"version {KNOWN + 1}", f"knows {KNOWN}", "install the newer"):
         assert part in error.detail
     assert (tmp_path / "app.sqlite").read_bytes() == before
 
@@ -176,10 +182,10 @@ def test_two_programs_that_migrate_at_once_apply_each_step_once(tmp_path: Path) 
     asyncio.run(filled(tmp_path))
 
     async def scenario() -> None:
-        await asyncio.gather(*(opened(tmp_path, (*MIGRATIONS, SECOND)) for _ in range(4)))
+        await asyncio.gather(*(opened(tmp_path, (*MIGRATIONS, NEXT)) for _ in range(4)))
 
     asyncio.run(scenario())
-    assert versions(tmp_path / "app.sqlite") == [("app", 1), ("app", 2)]
+    assert versions(tmp_path / "app.sqlite") == [*STEPS, ("app", KNOWN + 1)]
 
 
 def _no_database(content: bytes) -> bytes:

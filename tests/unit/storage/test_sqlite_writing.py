@@ -17,9 +17,8 @@ from pizzabot_builtin_plugins.sqlite_storage import writer
 from pizzabot_builtin_plugins.sqlite_storage.settings import SqliteSettings
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL, Conflict, InvalidRequest, Unavailable
+from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
 from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, NewRun, RunStatus
-
-HELD_SECONDS = 2.0
 
 
 def new_run(run_id: str, thread_id: str = "t") -> NewRun:
@@ -55,33 +54,6 @@ async def handed_over(storage: SqliteStorage, count: int) -> None:
     assert storage._writer is not None
     while writer.WRITES_WAITING - storage._writer._slots._value < count:  # noqa: ASYNC110 - the semaphore tells nobody
         await asyncio.sleep(0)
-
-
-def test_a_write_waits_for_another_process_and_then_succeeds(tmp_path: Path) -> None:
-    async def scenario() -> None:
-        async with SqliteStorage(tmp_path) as storage:
-            epoch = await started(storage)
-            released = threading.Event()
-            with held(tmp_path / "app.sqlite") as other:
-
-                def release() -> None:
-                    released.set()
-                    other.execute("ROLLBACK")
-
-                timer = threading.Timer(HELD_SECONDS, release)
-                timer.start()
-                write = asyncio.create_task(storage.append_events("r", epoch, batch("waited"), caller=LOCAL))
-                reads = 0
-                while not released.is_set():
-                    assert await storage.run("r", caller=LOCAL) is not None
-                    assert not write.done() or released.is_set()
-                    reads += 1
-                assert await write == 1
-                assert reads > 100, "reads and the loop went on meanwhile"
-                timer.join()
-            assert len(await storage.events("t", after=0, limit=10, caller=LOCAL)) == 3
-
-    asyncio.run(scenario())
 
 
 def test_a_lock_that_outlasts_the_busy_timeout_is_an_error_and_the_next_write_works(tmp_path: Path) -> None:
@@ -187,7 +159,9 @@ def test_a_group_of_writes_is_one_transaction(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_admission_and_cancelling_reach_the_disk_before_they_are_acknowledged(tmp_path: Path) -> None:
+def test_what_a_person_said_or_a_tool_announced_is_on_the_disk_before_it_is_acknowledged(
+    tmp_path: Path,
+) -> None:
     async def scenario() -> None:
         async with SqliteStorage(tmp_path) as storage:
             assert storage._writer is not None
@@ -202,8 +176,19 @@ def test_admission_and_cancelling_reach_the_disk_before_they_are_acknowledged(tm
             assert _levels(statements) == ["FULL", "NORMAL"]
             await storage.request_cancel("r", reason=CancelReason.STOPPED, caller=LOCAL)
             assert _levels(statements) == ["FULL", "NORMAL", "FULL"]
-            await storage.finish_run("r", run.epoch, batch("x"), status=RunStatus.CANCELLED, caller=LOCAL)
+            await storage.close_intent("r", run.epoch, "call", caller=LOCAL)
             assert _levels(statements) == ["FULL", "NORMAL", "FULL", "NORMAL"]
+            await storage.open_intent("r", run.epoch, call_id="call", tool="pay", namespace=(), caller=LOCAL)
+            assert _levels(statements) == ["FULL", "NORMAL", "FULL", "NORMAL", "FULL"]
+            asked = NewInterrupt(interrupt_id="one", kind=InterruptKind.INPUT, payload={})
+            await storage.finish_run(
+                "r", run.epoch, batch("x"), status=RunStatus.INTERRUPTED, interrupts=[asked], caller=LOCAL
+            )
+            assert _levels(statements) == ["FULL", "NORMAL"] * 3
+            await storage.decide(
+                [Decision(interrupt_id="one", answer="yes")], new_run("resume"), by="phone", caller=LOCAL
+            )
+            assert _levels(statements) == ["FULL", "NORMAL"] * 3 + ["FULL"]
 
     asyncio.run(scenario())
 

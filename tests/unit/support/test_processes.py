@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pizzabot_hookspecs.support.processes import Tail, clean_environment, exited, start, terminate_group
+from pizzabot_hookspecs.support.processes import running as running_child
 
 FAMILY = """
 import os, signal, subprocess, sys
@@ -103,6 +104,44 @@ def test_a_cancelled_terminate_kills_at_once() -> None:
         assert await exited(process) == -signal.SIGKILL
         await terminate_group(process)
         assert not any(running(pid) for pid in members)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_leaving_a_block_by_cancellation_ends_the_child_and_its_grandchild_within_three_seconds(
+    *, stubborn: bool
+) -> None:
+    async def scene() -> None:
+        members: list[int] = []
+        up = asyncio.Event()
+
+        async def tool() -> None:
+            async with running_child(family(stubborn=stubborn)) as process:
+                members.extend(await pids(process))
+                up.set()
+                await exited(process)
+
+        working = asyncio.create_task(tool())
+        await up.wait()
+        began = time.monotonic()
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+        assert time.monotonic() - began < 3.0
+        assert len(members) == 2
+        assert not any(running(pid) for pid in members)
+
+    asyncio.run(scene())
+
+
+def test_leaving_a_block_ends_what_the_child_left_behind_and_keeps_its_exit_code() -> None:
+    async def scene() -> None:
+        async with running_child(family(then="sys.exit(3)")) as process:
+            _, grandchild = await pids(process)
+            assert await exited(process) == 3
+        assert process.returncode == 3
+        assert not running(grandchild)
 
     asyncio.run(scene())
 

@@ -1,12 +1,13 @@
-"""The storage contract, part: the log. One order per thread, 1..n without gaps, batches whole or not at all."""
+"""The run store contract, part: the log. One order per thread, 1..n without gaps, batches whole or not at all."""
 
 from __future__ import annotations
 
 import asyncio
 from pathlib import Path
 
-from pizzabot.testing.storage_contract.base import (
-    StorageSuite,
+from pizzabot.testing.run_store_contract.base import (
+    RunStore,
+    StoreSuite,
     enqueued,
     finished,
     log,
@@ -16,15 +17,20 @@ from pizzabot.testing.storage_contract.base import (
     words,
 )
 from pizzabot_hookspecs import LOCAL, InvalidRequest
-from pizzabot_hookspecs.storage_backends import LogBounds, NewEvent, RunStatus, Storage, StoredEvent
+from pizzabot_hookspecs.storage_backends import (
+    LogBounds,
+    NewEvent,
+    RunStatus,
+    StoredEvent,
+)
 
 WRITERS = 8
 BATCHES = 12
 
 
-class LogContract(StorageSuite):
+class LogContract(StoreSuite):
     def test_an_event_is_read_back_byte_for_byte(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             run = await started(storage, "r")
             data = '{"text":"Zlín ☕ 🫖\\u0000\\ud83d"}'.encode()
             new = [
@@ -52,7 +58,7 @@ class LogContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_batches_of_any_size_follow_each_other_without_gaps(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             run = await started(storage, "r")
             expected = 1
             for size in (1, 2, 31, 32, 33, 64, 100, 0, 1):
@@ -62,14 +68,11 @@ class LogContract(StorageSuite):
             events = await log(storage)
             assert [event.seq for event in events] == list(range(1, expected))
             assert [event.data for event in events[-2:]] == [b'{"text":"100-99"}', b'{"text":"1-0"}']
-            thread = await storage.thread("t", caller=LOCAL)
-            assert thread is not None
-            assert thread.next_seq == expected
 
         self.play(tmp_path, scenario)
 
     def test_numbers_are_per_thread_and_go_on_from_run_to_run(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             first = await started(storage, "r1")
             other = await started(storage, "other", "u")
             assert await finished(storage, first, "one", "two") == 1
@@ -81,7 +84,7 @@ class LogContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_writers_at_once_on_one_thread_leave_no_gap_and_no_torn_batch(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             runs = [await started(storage, "w0")]
             runs += [await enqueued(storage, f"w{number}") for number in range(1, WRITERS)]
 
@@ -105,7 +108,7 @@ class LogContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_a_write_whose_awaiter_was_cancelled_is_whole_or_absent(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             run = await started(storage, "r")
             batch = words(*(f"{place}" for place in range(40)))
             tasks = [asyncio.create_task(storage.append_events("r", run.epoch, batch, caller=LOCAL)) for _ in range(20)]
@@ -125,7 +128,7 @@ class LogContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_reading_starts_after_the_cursor_and_stops_at_the_limit(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             run = await started(storage, "r")
             await storage.append_events("r", run.epoch, words(*"abcdefghij"), caller=LOCAL)
             for after, limit, expected in (
@@ -145,12 +148,11 @@ class LogContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_bounds_name_first_last_and_where_the_latest_run_begins(self, tmp_path: Path) -> None:
-        async def bounds(storage: Storage) -> tuple[int, int, int | None]:
+        async def bounds(storage: RunStore) -> tuple[int, int, int | None]:
             found = await storage.log_bounds("t", caller=LOCAL)
             return found.first_seq, found.last_seq, found.latest_run_seq
 
-        async def scenario(storage: Storage) -> None:
-            await storage.create_thread("t", caller=LOCAL)
+        async def scenario(storage: RunStore) -> None:
             assert await bounds(storage) == (0, 0, None)
             first = await started(storage, "r1")
             assert await bounds(storage) == (0, 0, None)
@@ -167,7 +169,7 @@ class LogContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_a_waiting_run_that_has_events_is_not_the_latest_before_it_begins(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             active = await started(storage, "active")
             await storage.append_events("active", active.epoch, words("one"), caller=LOCAL)
             waiting = await enqueued(storage, "waiting")
@@ -182,7 +184,7 @@ class LogContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_a_takeover_does_not_move_where_the_run_begins(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             run = await started(storage, "r")
             await storage.append_events("r", run.epoch, words("one"), caller=LOCAL)
             taken = await storage.claim_run("r", server_id="server-2", takeover=True, caller=LOCAL)
@@ -191,3 +193,21 @@ class LogContract(StorageSuite):
             assert (await storage.log_bounds("t", caller=LOCAL)).latest_run_seq == 1
 
         self.play(tmp_path, scenario)
+
+    def test_two_engines_that_write_to_one_thread_leave_no_gap(self, tmp_path: Path) -> None:
+        async def scenario(first: RunStore, second: RunStore) -> None:
+            for name in "ab":
+                await enqueued(first, name)
+
+            async def write(storage: RunStore, name: str) -> list[int]:
+                batch = words(name, name, name)
+                return [await storage.append_events(name, 0, batch, caller=LOCAL) for _ in range(30)]
+
+            seqs = await asyncio.gather(write(first, "a"), write(second, "b"))
+            assert sorted(seqs[0] + seqs[1]) == list(range(1, 180, 3))
+            stored = await log(first)
+            assert [event.seq for event in stored] == list(range(1, 181))
+            for name, firsts in zip("ab", seqs, strict=True):
+                assert all(stored[seq - 1 + part].run_id == name for seq in firsts for part in range(3))
+
+        self.play_two(tmp_path, scenario)

@@ -1,17 +1,16 @@
-"""The storage contract, part: admission, in the order in which `admit_run` decides (durable-runs rules 1 and 11)."""
+"""The run store contract, part: admission, in the order in which `admit_run` decides (durable-runs rules 1 and 11)."""
 
 from __future__ import annotations
 
 import asyncio
-from itertools import pairwise
 from pathlib import Path
 
-from pizzabot.testing.storage_contract.base import (
+from pizzabot.testing.run_store_contract.base import (
     ANNA,
     BORIS,
-    StorageSuite,
+    RunStore,
+    StoreSuite,
     current,
-    enqueued,
     finished,
     new_run,
     refused,
@@ -19,12 +18,15 @@ from pizzabot.testing.storage_contract.base import (
     words,
 )
 from pizzabot_hookspecs import LOCAL, Conflict, NotFound
-from pizzabot_hookspecs.storage_backends import CancelReason, Multitask, RunStatus, Storage
+from pizzabot_hookspecs.storage_backends import (
+    Multitask,
+    RunStatus,
+)
 
 
-class AdmissionContract(StorageSuite):
+class AdmissionContract(StoreSuite):
     def test_admission_stores_a_pending_run_its_input_and_its_missing_thread(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             options = {"config": {"configurable": {"model": "echo:echo"}}, "list": [1, 2.5, None]}
             new = new_run("r", options=options, idempotency_key="key", message_id="m")
             admission = await storage.admit_run(new, caller=ANNA)
@@ -35,24 +37,11 @@ class AdmissionContract(StorageSuite):
             assert (run.idempotency_key, run.message_id) == ("key", "m")
             assert (run.epoch, run.attempt, run.server_id, run.started_at, run.ended_at) == (0, 0, None, None, None)
             assert await storage.run("r", caller=ANNA) == run
-            thread = await storage.thread("t", caller=ANNA)
-            assert thread is not None
-            assert (thread.owner, thread.title, thread.source) == ("anna", "New conversation", "user")
-
-        self.play(tmp_path, scenario)
-
-    def test_admission_leaves_an_existing_thread_as_it_is(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
-            await storage.create_thread("t", caller=LOCAL, title="Pizza", source="cron", metadata={"a": 1})
-            await storage.admit_run(new_run("r"), caller=LOCAL)
-            thread = await storage.thread("t", caller=LOCAL)
-            assert thread is not None
-            assert (thread.title, thread.source, thread.metadata) == ("Pizza", "cron", {"a": 1})
 
         self.play(tmp_path, scenario)
 
     def test_a_thread_of_another_owner_does_not_exist_even_for_a_known_request(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             await storage.admit_run(new_run("r", idempotency_key="key", message_id="m"), caller=ANNA)
             for new in (new_run("x"), new_run("r", idempotency_key="key", message_id="m", fingerprint="other")):
                 await refused(storage.admit_run(new, caller=BORIS), NotFound, "no_such_thread")
@@ -61,7 +50,7 @@ class AdmissionContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_the_same_run_id_key_or_message_id_gives_the_first_run(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             first = await storage.admit_run(new_run("r", idempotency_key="key", message_id="m"), caller=LOCAL)
             for new in (
                 new_run("r"),
@@ -76,7 +65,7 @@ class AdmissionContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_a_known_request_is_answered_before_the_thread_is_looked_at(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             run = await started(storage, "r", idempotency_key="key")
             for strategy in Multitask:
                 again = await storage.admit_run(new_run("x", idempotency_key="key", multitask=strategy), caller=LOCAL)
@@ -86,7 +75,7 @@ class AdmissionContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_a_known_request_is_answered_after_its_run_has_ended(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             before = await started(storage, "before")
             await finished(storage, before, "one", "two")
             run = await started(storage, "r", message_id="m")
@@ -98,7 +87,7 @@ class AdmissionContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_the_same_key_with_another_request_is_a_mismatch(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             await storage.admit_run(new_run("r", idempotency_key="key", message_id="m"), caller=LOCAL)
             for new in (
                 new_run("r", fingerprint="other"),
@@ -111,18 +100,18 @@ class AdmissionContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_a_run_id_or_key_never_gives_a_run_of_another_thread(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             await storage.admit_run(new_run("r", idempotency_key="key", message_id="m"), caller=LOCAL)
             for new in (new_run("r", "u"), new_run("x", "u", idempotency_key="key")):
                 await refused(storage.admit_run(new, caller=LOCAL), Conflict, "idempotency_mismatch")
-            assert await storage.thread("u", caller=LOCAL) is None
+            assert await storage.next_pending("u", caller=LOCAL) is None
             elsewhere = await storage.admit_run(new_run("y", "u", message_id="m"), caller=LOCAL)
             assert elsewhere.created, "a message id is known in its own thread only"
 
         self.play(tmp_path, scenario)
 
     def test_the_same_key_of_another_owner_is_independent(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             for caller, thread_id in ((ANNA, "a"), (BORIS, "b")):
                 new = new_run(f"run-{thread_id}", thread_id, idempotency_key="key", fingerprint=thread_id)
                 admission = await storage.admit_run(new, caller=caller)
@@ -131,15 +120,16 @@ class AdmissionContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_a_run_id_of_another_owner_is_never_answered_with_that_run(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             await storage.admit_run(new_run("r", "a"), caller=ANNA)
             await refused(storage.admit_run(new_run("r", "b"), caller=BORIS), Conflict, "run_exists")
-            assert await storage.thread("b", caller=BORIS) is None
+            assert await storage.next_pending("b", caller=BORIS) is None
+            assert (await current(storage, "r", caller=ANNA)).thread_id == "a"
 
         self.play(tmp_path, scenario)
 
     def test_fifty_equal_requests_at_once_make_one_run(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             requests = [new_run(f"r{number}", idempotency_key="key", message_id="m") for number in range(50)]
             answers = await asyncio.gather(*(storage.admit_run(new, caller=LOCAL) for new in requests))
             assert sum(answer.created for answer in answers) == 1
@@ -147,82 +137,8 @@ class AdmissionContract(StorageSuite):
 
         self.play(tmp_path, scenario)
 
-    def test_reject_is_refused_while_a_run_is_active_or_pending(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
-            first = await storage.admit_run(new_run("r", multitask=Multitask.REJECT), caller=LOCAL)
-            assert first.created, "an idle thread rejects nothing"
-            for step in ("pending", "running", "cancelling"):
-                if step == "running":
-                    await storage.claim_run("r", server_id="s", caller=LOCAL)
-                if step == "cancelling":
-                    await storage.request_cancel("r", reason=CancelReason.STOPPED, caller=LOCAL)
-                new = new_run("x", multitask=Multitask.REJECT)
-                await refused(storage.admit_run(new, caller=LOCAL), Conflict, "run_active")
-            await finished(storage, await current(storage, "r"))
-            assert (await storage.admit_run(new_run("x", multitask=Multitask.REJECT), caller=LOCAL)).created
-
-        self.play(tmp_path, scenario)
-
-    def test_enqueued_runs_wait_in_the_order_in_which_they_came(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
-            active = await started(storage, "active")
-            names = ["one", "two", "three"]
-            for name in names:
-                assert (await enqueued(storage, name)).status is RunStatus.PENDING
-            assert await current(storage, "active") == active, "enqueue leaves the active run alone"
-            for ending, following in pairwise(["active", *names]):
-                await finished(storage, await current(storage, ending))
-                front = await storage.next_pending("t", caller=LOCAL)
-                assert front is not None
-                assert front.run_id == following
-                await storage.claim_run(following, server_id="s", caller=LOCAL)
-            assert await storage.next_pending("t", caller=LOCAL) is None
-
-        self.play(tmp_path, scenario)
-
-    def test_interrupt_goes_to_the_front_and_asks_the_active_run_to_stop(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
-            await started(storage, "active")
-            await enqueued(storage, "waiting")
-            admission = await storage.admit_run(new_run("newer"), caller=LOCAL)
-            active = await current(storage, "active")
-            assert admission.replaces == active
-            assert (active.status, active.cancel_reason) == (RunStatus.CANCELLING, CancelReason.SUPERSEDED)
-            assert active.cancel_requested_at is not None
-            front = await storage.next_pending("t", caller=LOCAL)
-            assert front == admission.run
-            waiting = await current(storage, "waiting")
-            assert waiting.cancel_requested_at is None, "what was enqueued still has its turn"
-
-        self.play(tmp_path, scenario)
-
-    def test_interrupt_supersedes_pending_replacements_and_not_enqueued_runs(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
-            await started(storage, "active")
-            await storage.admit_run(new_run("older"), caller=LOCAL)
-            await enqueued(storage, "waiting")
-            admission = await storage.admit_run(new_run("newer"), caller=LOCAL)
-            assert admission.replaces is not None
-            assert admission.replaces.run_id == "active"
-            older = await current(storage, "older")
-            assert (older.status, older.cancel_reason) == (RunStatus.PENDING, CancelReason.SUPERSEDED)
-            assert older.cancel_requested_at is not None
-            for name in ("waiting", "newer"):
-                assert (await current(storage, name)).cancel_requested_at is None
-
-        self.play(tmp_path, scenario)
-
-    def test_interrupt_keeps_the_first_reason_of_a_run_that_is_being_stopped(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
-            await started(storage, "active")
-            stopped = await storage.request_cancel("active", reason=CancelReason.STOPPED, caller=LOCAL)
-            await storage.admit_run(new_run("newer"), caller=LOCAL)
-            assert await current(storage, "active") == stopped
-
-        self.play(tmp_path, scenario)
-
     def test_a_refused_admission_changes_nothing(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             active = await started(storage, "active", message_id="m")
             await refused(
                 storage.admit_run(new_run("x", message_id="m", fingerprint="other"), caller=LOCAL),
@@ -239,7 +155,7 @@ class AdmissionContract(StorageSuite):
         self.play(tmp_path, scenario)
 
     def test_admission_says_the_last_event_before_the_run(self, tmp_path: Path) -> None:
-        async def scenario(storage: Storage) -> None:
+        async def scenario(storage: RunStore) -> None:
             run = await started(storage, "r")
             await storage.append_events("r", run.epoch, words("one", "two", "three"), caller=LOCAL)
             assert (await storage.admit_run(new_run("next"), caller=LOCAL)).last_seq == 3

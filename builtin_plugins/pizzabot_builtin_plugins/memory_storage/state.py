@@ -1,0 +1,65 @@
+"""The dictionaries themselves, and looking into them with a caller's eyes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pizzabot_builtin_plugins.memory_storage.rows import RunRow, ThreadRow, may_touch
+from pizzabot_hookspecs import Caller, Conflict
+from pizzabot_hookspecs.interrupts import Interrupt, InterruptState
+from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus
+from pizzabot_hookspecs.wire import JsonValue
+
+
+class State:
+    """Base of the parts of `Tables`. Dictionaries keep the order of insertion: oldest first."""
+
+    def __init__(self) -> None:
+        self._threads: dict[str, ThreadRow] = {}
+        self._runs: dict[str, RunRow] = {}
+        self._keys: dict[tuple[str, str, str], str] = {}
+        self._interrupts: dict[tuple[str, str], Interrupt] = {}
+        self._settings: dict[tuple[str, str], JsonValue] = {}
+
+    def _thread_row(self, thread_id: str, caller: Caller) -> ThreadRow | None:
+        row = self._threads.get(thread_id)
+        return row if row is not None and may_touch(row.thread.owner, caller) else None
+
+    def _run_row(self, run_id: str, caller: Caller) -> RunRow | None:
+        row = self._runs.get(run_id)
+        return row if row is not None and may_touch(row.run.owner, caller) else None
+
+    def _held(self, run_id: str, epoch: int, caller: Caller) -> RunRow:
+        """The fence that every write of a run passes. Raises `Conflict` `lease_lost`."""
+        row = self._run_row(run_id, caller)
+        if row is None or row.run.epoch != epoch or row.run.status.final:
+            raise Conflict("lease_lost", f"run {run_id!r} is not held with epoch {epoch}: stop and write nothing more")
+        return row
+
+    def _open_of_thread(self, thread_id: str) -> list[Interrupt]:
+        return [
+            interrupt
+            for (of_thread, _), interrupt in self._interrupts.items()
+            if of_thread == thread_id and interrupt.state is InterruptState.OPEN
+        ]
+
+    @staticmethod
+    def _mark_cancelled(row: RunRow, reason: CancelReason, now: float) -> Run:
+        run = row.run
+        row.run = replace(
+            run,
+            status=RunStatus.CANCELLING if run.status.active else run.status,
+            cancel_reason=run.cancel_reason or reason,
+            cancel_requested_at=now if run.cancel_requested_at is None else run.cancel_requested_at,
+        )
+        return row.run
+
+    @staticmethod
+    def _touch(row: ThreadRow, now: float) -> None:
+        row.thread = replace(row.thread, last_activity_at=max(row.thread.last_activity_at, now))
+
+
+def request_keys(run: Run) -> list[tuple[str, str, str]]:
+    """What else than its id a resent request is recognised by."""
+    keys = [("key", run.owner, run.idempotency_key), ("message", run.thread_id, run.message_id)]
+    return [(kind, scope, value) for kind, scope, value in keys if value is not None]

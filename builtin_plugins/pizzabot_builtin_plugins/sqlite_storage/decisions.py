@@ -1,0 +1,76 @@
+"""Decisions: several interrupts of one thread, each once, together with the admission of the run that goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pizzabot_builtin_plugins.sqlite_storage.admission import created_admission, known_admission, owner_and_next_seq
+from pizzabot_builtin_plugins.sqlite_storage.queue import Place, join
+from pizzabot_builtin_plugins.sqlite_storage.rows import Connection
+from pizzabot_builtin_plugins.sqlite_storage.threads import touch_thread
+from pizzabot_builtin_plugins.sqlite_storage.values import to_json, to_text_time
+from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
+from pizzabot_hookspecs.interrupts import Decision
+from pizzabot_hookspecs.storage_backends import Admission, NewRun
+
+_DECIDE = (
+    "UPDATE interrupts SET state = 'decided', answer = ?, decided_by = ?, decided_at = ? "
+    "WHERE thread_id = ? AND interrupt_id = ? AND state = 'open'"
+)
+_DECIDED = "SELECT decided_by, decided_at FROM interrupts WHERE thread_id = ? AND interrupt_id = ?"
+
+
+def decide(
+    connection: Connection, decisions: Sequence[Decision], resume: NewRun, *, by: str, caller: Caller, now: float
+) -> Admission:
+    """All of it or, by the savepoint that every write has, nothing. Errors as the contract's `decide` lists them."""
+    row = owner_and_next_seq(connection, resume.thread_id)
+    if row is None or (row[0] != caller.owner and not caller.system):
+        raise _no_such_interrupt(resume.thread_id, decisions)
+    owner, next_seq = row
+    known = known_admission(connection, resume, owner, next_seq)
+    if known is not None:
+        return known
+    _check(decisions, resume.thread_id)
+    for decision in decisions:
+        _decide(connection, resume.thread_id, decision, by=by, at=to_text_time(now))
+    touch_thread(connection, resume.thread_id, now=now)
+    join(connection, resume, place=Place.RESUME, owner=owner, now=now)
+    return created_admission(connection, resume, next_seq)
+
+
+def _check(decisions: Sequence[Decision], thread_id: str) -> None:
+    if not decisions:
+        raise _no_such_interrupt(thread_id, decisions)
+    seen: set[str] = set()
+    for decision in decisions:
+        if decision.interrupt_id in seen:
+            raise InvalidRequest(
+                "invalid_decision",
+                f"interrupt {decision.interrupt_id!r} is decided twice in one request: send one decision for it",
+                fields={decision.interrupt_id: "is there twice"},
+            )
+        seen.add(decision.interrupt_id)
+
+
+def _decide(connection: Connection, thread_id: str, decision: Decision, *, by: str, at: str) -> None:
+    key = (thread_id, decision.interrupt_id)
+    if connection.execute(_DECIDE, (to_json(decision.answer), by, at, *key)).rowcount == 1:
+        return
+    row = connection.execute(_DECIDED, key).fetchone()
+    if row is None:
+        raise _no_such_interrupt(thread_id, [decision])
+    decided_by, decided_at = row
+    raise Conflict(
+        "already_decided",
+        f"interrupt {decision.interrupt_id!r} was decided by {decided_by!r} at {decided_at}: look at the thread again",
+        fields={"interrupt_id": decision.interrupt_id, "decided_by": decided_by, "decided_at": decided_at},
+    )
+
+
+def _no_such_interrupt(thread_id: str, decisions: Sequence[Decision]) -> NotFound:
+    if not decisions:
+        return NotFound("no_such_interrupt", f"no interrupt of thread {thread_id!r} is named: nothing was decided")
+    return NotFound(
+        "no_such_interrupt", f"thread {thread_id!r} has no interrupt {decisions[0].interrupt_id!r}: nothing was decided"
+    )

@@ -1,0 +1,35 @@
+"""All parts of the contract in one class; the tests of tools only where the runtime has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pizzabot.testing.runtime_contract.approvals import ApprovalContract
+from pizzabot.testing.runtime_contract.intents import IntentContract
+from pizzabot.testing.runtime_contract.memory import MemoryContract
+from pizzabot.testing.runtime_contract.recovering import RecoveringContract
+from pizzabot.testing.runtime_contract.stopping import StoppingContract
+from pizzabot.testing.runtime_contract.streaming import StreamingContract
+from pizzabot.testing.runtime_contract.tool_calls import ToolCallContract
+from pizzabot.testing.runtime_contract.tool_stops import ToolStopContract
+
+_OF_TOOLS = (ToolCallContract, ApprovalContract, IntentContract, ToolStopContract)
+
+
+class AgentRuntimeContract(
+    StreamingContract,
+    MemoryContract,
+    StoppingContract,
+    RecoveringContract,
+    ToolCallContract,
+    ApprovalContract,
+    IntentContract,
+    ToolStopContract,
+):
+    """Inherit it in a class whose name begins with `Test` and say how a runtime is made."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if not cls.tools:
+            for name in (name for part in _OF_TOOLS for name in vars(part) if name.startswith("test_")):
+                setattr(cls, name, None)  # pytest collects nothing by this name: not a test that is skipped

@@ -1,0 +1,156 @@
+"""Answers to interrupts are checked before anything is resumed; what is wrong is named by its field."""
+
+import pytest
+
+from pizzabot.host.runs.answers import MAX_TEXT, accepts_text, checked_answer
+from pizzabot_hookspecs import InvalidRequest
+from pizzabot_hookspecs.interrupts import Interrupt, InterruptKind, InterruptState
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"to": {"type": "string"}, "copies": {"type": "integer", "minimum": 1}},
+    "required": ["to"],
+    "additionalProperties": False,
+}
+
+
+def interrupt(kind, payload):
+    return Interrupt(
+        interrupt_id="i", run_id="r", thread_id="t", owner="local", kind=kind, payload=payload, namespace=(),
+        state=InterruptState.OPEN, created_at=0.0,
+    )  # fmt: skip
+
+
+def approval(*allowed, schema=SCHEMA):
+    action = {"name": "send", "args": {"to": "a"}} | ({"args_schema": schema} if schema is not None else {})
+    review = {"action_name": "send", "allowed_decisions": list(allowed)}
+    return interrupt(InterruptKind.APPROVAL, {"action_requests": [action], "review_configs": [review]})
+
+
+ANY = approval("approve", "edit", "reject", "respond")
+EDITED = {"type": "edit", "edited_action": {"name": "send", "args": {"to": "b", "copies": 2}}}
+
+
+@pytest.mark.parametrize(
+    ("response", "canonical"),
+    [
+        ({"decisions": [{"type": "approve"}]}, {"type": "approve"}),
+        ({"type": "approve"}, {"type": "approve"}),
+        ([{"decision": "approve"}], {"type": "approve"}),
+        ({"decisions": [{"decision": "reject"}]}, {"type": "reject"}),
+        ({"decisions": [{"type": "reject", "message": "no"}]}, {"type": "reject", "message": "no"}),
+        (
+            {"decisions": [{"type": "respond", "message": "done by hand"}]},
+            {"type": "respond", "message": "done by hand"},
+        ),
+        ({"decisions": [EDITED]}, EDITED),
+        ({"decisions": [{"type": "edit", "editedAction": EDITED["edited_action"]}]}, EDITED),
+        ({"decisions": [{"decision": "edit", "editedArgs": {"to": "b", "copies": 2}}]}, EDITED),
+        ({"decisions": [{"type": "approve", "message": "ignored", "x": 1}]}, {"type": "approve"}),
+    ],
+)
+def test_every_spelling_becomes_the_canonical_one(response, canonical):
+    assert checked_answer(ANY, response) == {"decisions": [canonical]}
+
+
+@pytest.mark.parametrize(
+    ("response", "field"),
+    [
+        ("approve", "response.decisions"),
+        (None, "response.decisions"),
+        ({"decisions": []}, "response.decisions"),
+        ({"decisions": [{"type": "approve"}, {"type": "approve"}]}, "response.decisions"),
+        ({"decisions": "approve"}, "response.decisions"),
+        ({"decisions": ["approve"]}, "response.decisions.0"),
+        ({"decisions": [{}]}, "response.decisions.0.type"),
+        ({"decisions": [{"type": "maybe"}]}, "response.decisions.0.type"),
+        ({"decisions": [{"type": ["approve"]}]}, "response.decisions.0.type"),
+        ({"decisions": [{"type": "respond"}]}, "response.decisions.0.message"),
+        ({"decisions": [{"type": "respond", "message": "  "}]}, "response.decisions.0.message"),
+        ({"decisions": [{"type": "reject", "message": "x" * (MAX_TEXT + 1)}]}, "response.decisions.0.message"),
+        ({"decisions": [{"type": "edit"}]}, "response.decisions.0.edited_action"),
+        (
+            {"decisions": [{"type": "edit", "edited_action": {"name": "rm", "args": {}}}]},
+            "response.decisions.0.edited_action.name",
+        ),
+        ({"decisions": [{"type": "edit", "edited_action": {"args": 3}}]}, "response.decisions.0.edited_action.args"),
+        (
+            {"decisions": [{"type": "edit", "edited_action": {"args": {"to": "b", "copies": 0}}}]},
+            "response.decisions.0.edited_action.args.copies",
+        ),
+        ({"decisions": [{"type": "edit", "edited_action": {"args": {}}}]}, "response.decisions.0.edited_action.args"),
+    ],
+)
+def test_a_wrong_answer_is_refused_with_the_field_that_is_wrong(response, field):
+    with pytest.raises(InvalidRequest) as refused:
+        checked_answer(ANY, response)
+    assert refused.value.code == "invalid_decision"
+    assert field in refused.value.fields
+
+
+def test_only_what_the_interrupt_allows_is_allowed():
+    for kind in ("edit", "approve", "respond"):
+        with pytest.raises(InvalidRequest):
+            checked_answer(approval("reject"), {"type": kind, "message": "x", "editedArgs": {"to": "b"}})
+    assert checked_answer(approval("reject"), {"type": "reject"}) == {"decisions": [{"type": "reject"}]}
+
+
+def test_an_interrupt_that_allows_nothing_refuses_everything():
+    for kind in ("approve", "reject"):
+        with pytest.raises(InvalidRequest):
+            checked_answer(approval(), {"type": kind})
+
+
+def test_an_edit_against_a_broken_schema_is_refused():
+    with pytest.raises(InvalidRequest):
+        checked_answer(approval("edit", schema={"type": "nonsense"}), {"type": "edit", "editedArgs": {}})
+
+
+def test_each_of_several_actions_has_its_own_decision_in_order():
+    two = interrupt(
+        InterruptKind.APPROVAL,
+        {
+            "action_requests": [{"name": "a", "args": {}}, {"name": "b", "args": {}}],
+            "review_configs": [
+                {"action_name": "a", "allowed_decisions": ["approve"]},
+                {"action_name": "b", "allowed_decisions": ["reject"]},
+            ],
+        },
+    )
+    mixed = {"decisions": [{"type": "approve"}, {"type": "reject"}]}
+    assert checked_answer(two, mixed) == mixed
+    with pytest.raises(InvalidRequest) as refused:
+        checked_answer(two, {"decisions": [{"type": "approve"}, {"type": "approve"}]})
+    assert list(refused.value.fields) == ["response.decisions.1.type"]
+
+
+def test_a_question_takes_what_its_schema_takes():
+    question = interrupt(InterruptKind.INPUT, {"question": "how many?", "answer_schema": {"type": "integer"}})
+    assert checked_answer(question, 3) == 3
+    with pytest.raises(InvalidRequest):
+        checked_answer(question, "three")
+    with pytest.raises(InvalidRequest):
+        checked_answer(question, None)
+    assert not accepts_text(question)
+    assert accepts_text(interrupt(InterruptKind.INPUT, {"question": "who?"}))
+    assert not accepts_text(ANY)
+
+
+@pytest.mark.parametrize("response", [{"choice": "retry"}, "retry", {"decisions": [{"type": "retry"}]}])
+def test_a_recovery_takes_one_of_three_choices(response):
+    recovery = interrupt(InterruptKind.RECOVERY, {"actions": [], "choices": ["retry", "skip", "stop"]})
+    assert checked_answer(recovery, response) == {"choice": "retry"}
+
+
+@pytest.mark.parametrize("response", [{}, {"choice": "approve"}, {"decisions": [{"type": "approve"}]}, 3])
+def test_a_recovery_takes_nothing_else(response):
+    recovery = interrupt(InterruptKind.RECOVERY, {"actions": [], "choices": ["retry", "skip", "stop"]})
+    with pytest.raises(InvalidRequest) as refused:
+        checked_answer(recovery, response)
+    assert "response.choice" in refused.value.fields
+
+
+def test_an_answer_has_a_limit_and_its_surrogates_are_replaced():
+    with pytest.raises(InvalidRequest):
+        checked_answer(interrupt(InterruptKind.INPUT, {}), "x" * 300_000)
+    assert checked_answer(interrupt(InterruptKind.INPUT, {}), "a\ud83d") == "a\ufffd"

@@ -1,0 +1,156 @@
+"""A database that version 1 of the schema wrote, with its rows, is migrated and goes on as if nothing had been.
+
+`app_version_1.sql` is what `sqlite3 app.sqlite .dump` said of a database that the program of that version had filled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pizzabot_builtin_plugins.sqlite_storage.schema import MIGRATIONS
+from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
+from pizzabot_hookspecs import LOCAL, SYSTEM, Caller, Conflict
+from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
+from pizzabot_hookspecs.storage_backends import (
+    CancelReason,
+    MergedEvents,
+    Multitask,
+    NewEvent,
+    NewRun,
+    Run,
+    RunStatus,
+)
+
+VERSION_1 = Path(__file__).with_name("app_version_1.sql")
+ANNA = Caller(owner="anna")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    connection = sqlite3.connect(tmp_path / "app.sqlite")
+    connection.executescript(VERSION_1.read_text(encoding="utf-8"))
+    connection.close()
+    return tmp_path
+
+
+def new_run(run_id: str, **fields: object) -> NewRun:
+    values: dict[str, object] = {"input": {}, "options": {}, "fingerprint": "same"} | fields
+    return NewRun(run_id=run_id, thread_id="t", **values)  # type: ignore[arg-type]
+
+
+async def ended(storage: SqliteStorage, run: Run, status: RunStatus = RunStatus.SUCCESS) -> None:
+    end = [NewEvent(method="lifecycle", data=b"{}", timestamp=1)]
+    await storage.finish_run(run.run_id, run.epoch, end, status=status, caller=SYSTEM)
+
+
+def schema_of(database: Path) -> list[tuple[str, ...]]:
+    connection = sqlite3.connect(database)
+    try:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        columns = [
+            (table, *map(str, row[1:])) for table in tables for row in connection.execute(f"PRAGMA table_info({table})")
+        ]
+        indexes = connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master WHERE type = 'index'")
+        return sorted(columns) + sorted(indexes.fetchall())
+    finally:
+        connection.close()
+
+
+def test_every_row_of_version_1_is_read_as_it_was(folder: Path) -> None:
+    async def scenario() -> None:
+        async with SqliteStorage(folder) as storage:
+            thread = await storage.thread("t", caller=LOCAL)
+            assert thread is not None
+            assert (thread.title, thread.metadata, thread.next_seq) == ("Pizza", {"tags": ["a"]}, 8)
+            events = await storage.events("t", after=0, limit=100, caller=LOCAL)
+            assert [event.data for event in events] == [
+                b'{"text":"%s"}' % text for text in (b"one", b"two", b"three", b"turn", b"end", b"bad", b"going")
+            ]
+            assert (events[0].namespace, events[3].name) == (("model:1",), "pizzabot.turn")
+            run = await storage.run("ended", caller=LOCAL)
+            assert run is not None
+            assert (run.status, run.idempotency_key, run.lease_until) == (RunStatus.SUCCESS, "key", None)
+            assert run.input == {"messages": [{"role": "user", "content": "čaj for ended 🫖"}]}
+            unfinished = {run.run_id: run for run in await storage.unfinished_runs(caller=SYSTEM)}
+            assert list(unfinished) == ["running", "second", "third", "first", "hers"]
+            assert unfinished["running"].cancel_reason is CancelReason.SUPERSEDED
+            assert await storage.setting("theme", caller=LOCAL) == {"dark": True}
+            assert list(await storage.open_interrupts(caller=SYSTEM)) == []
+            again = await storage.admit_run(new_run("x", idempotency_key="key"), caller=LOCAL)
+            assert (again.created, again.run.run_id, again.last_seq) == (False, "ended", 0)
+
+    asyncio.run(scenario())
+
+
+def test_the_queue_of_version_1_keeps_its_order_and_resumes_go_in_front(folder: Path) -> None:
+    async def scenario() -> None:
+        async with SqliteStorage(folder) as storage:
+            assert await storage.waiting_runs("t", caller=LOCAL) == 3
+            old = await storage.claim_run("running", server_id="new", takeover=True, lease_seconds=60, caller=SYSTEM)
+            assert old is not None
+            assert (old.epoch, old.attempt, old.server_id) == (2, 2, "new")
+            assert old.lease_until is not None
+            await storage.open_intent("running", old.epoch, call_id="call", tool="pay", namespace=(), caller=SYSTEM)
+            asked = NewInterrupt(interrupt_id="what-now", kind=InterruptKind.RECOVERY, payload={})
+            await storage.finish_run(
+                "running", old.epoch, [], status=RunStatus.NEEDS_ATTENTION, interrupts=[asked], caller=SYSTEM
+            )
+            with pytest.raises(Conflict, match="waits for an answer"):
+                await storage.admit_run(new_run("x", multitask=Multitask.ENQUEUE), caller=LOCAL)
+            decisions = [Decision(interrupt_id="what-now", answer={"choice": "retry"})]
+            await storage.decide(decisions, new_run("resume"), by="phone", caller=LOCAL)
+            order = []
+            while (front := await storage.next_pending("t", caller=LOCAL)) is not None:
+                run = await storage.claim_run(front.run_id, server_id="new", caller=SYSTEM)
+                assert run is not None
+                await ended(storage, run)
+                order.append(run.run_id)
+            assert order == ["resume", "first", "second", "third"]
+
+    asyncio.run(scenario())
+
+
+def test_runs_of_version_1_are_merged_like_others(folder: Path) -> None:
+    async def scenario() -> None:
+        async with SqliteStorage(folder) as storage:
+            found = await storage.mergeable_runs(ended_before=2e9, limit=9, caller=SYSTEM)
+            assert [run.run_id for run in found] == ["ended", "failed"]
+            await storage.merge_events("ended", [MergedEvents(first_seq=1, last_seq=3, data=b"x")], caller=SYSTEM)
+            events = await storage.events("t", after=0, limit=100, caller=LOCAL)
+            assert [(event.seq, event.data) for event in events][:2] == [(3, b"x"), (4, b'{"text":"turn"}')]
+            found = await storage.mergeable_runs(ended_before=2e9, limit=9, caller=SYSTEM)
+            assert [run.run_id for run in found] == ["failed"]
+
+    asyncio.run(scenario())
+
+
+def test_a_migrated_database_has_the_schema_of_a_new_one_and_a_copy_of_the_old_one(folder: Path) -> None:
+    async def opened(path: Path) -> None:
+        async with SqliteStorage(path):
+            pass
+
+    asyncio.run(opened(folder))
+    asyncio.run(opened(folder / "new"))
+    assert schema_of(folder / "app.sqlite") == schema_of(folder / "new" / "app.sqlite")
+    (copy,) = folder.glob("app.before-migration.app1.*")
+    connection = sqlite3.connect(copy)
+    dumped = set(connection.iterdump())
+    connection.close()
+    before = sqlite3.connect(":memory:")
+    before.executescript(VERSION_1.read_text(encoding="utf-8"))
+    assert dumped == set(before.iterdump())
+    before.close()
+
+
+def test_a_database_of_a_migrated_program_is_refused_by_the_program_of_version_1(folder: Path) -> None:
+    async def opened(steps: int) -> None:
+        async with SqliteStorage(folder, migrations=MIGRATIONS[:steps]):
+            pass
+
+    asyncio.run(opened(len(MIGRATIONS)))
+    with pytest.raises(Exception, match="schema version 2 of app, this program knows 1"):
+        asyncio.run(opened(1))
