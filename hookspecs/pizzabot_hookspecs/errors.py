@@ -99,6 +99,7 @@ _SIGNS: tuple[tuple[RunErrorCode, tuple[str, ...]], ...] = (
             "too many tokens",
             "maximum context",
             "exceeds the maximum",
+            "above the input budget",
         ),
     ),
     (RunErrorCode.TIMEOUT, ("timeout", "timed out", "etimedout", "aborterror")),

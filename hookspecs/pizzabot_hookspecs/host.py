@@ -35,12 +35,16 @@ class ClientView(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class EventFilter:
-    """What a connection wants of a thread's log (wire.md §3). No namespaces means all; no channels means none."""
+    """What a connection wants of a thread's log (wire.md §3). No namespaces means all; no channels means none.
+
+    `skip_finished`: without a cursor, begin at the end where the latest run is over and nothing waits for an answer.
+    """
 
     channels: frozenset[str]
     namespaces: tuple[tuple[str, ...], ...] = ()
     depth: int | None = None
     view: ClientView = ClientView.JS
+    skip_finished: bool = False
 
 
 class CommandOutcome(StrEnum):
@@ -149,7 +153,8 @@ class Runs(Protocol):
     ) -> AsyncGenerator[EventBatch, None]:
         """Awaiting it subscribes and checks the cursor; the generator it returns is closed with `aclose()`.
 
-        The thread's log from `since` (None: its latest run from the start), then what comes, across runs, for ever.
+        The thread's log from `since` (None: its latest run from the start, also one that was only admitted so far),
+        then what comes, across runs, for ever.
 
         An empty batch comes after `idle_seconds` of silence: a moment to send a heartbeat. It ends when the thread is
         deleted or the host stops. A thread that does not exist (yet) is silent, not an error.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncGenerator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from litestar import Response, post  # noqa: TID253 - see above
@@ -15,6 +17,7 @@ from pizzabot_builtin_plugins.http_server.errors import COMMAND_STATUSES, status
 from pizzabot_builtin_plugins.http_server.event_streams import EventStream
 from pizzabot_builtin_plugins.http_server.json_bodies import decode
 from pizzabot_builtin_plugins.http_server.openapi import documented
+from pizzabot_builtin_plugins.http_server.reattachment import Reattachment, Watched, is_watcher
 from pizzabot_builtin_plugins.http_server.services import (
     AnyRequest,
     Services,
@@ -23,9 +26,9 @@ from pizzabot_builtin_plugins.http_server.services import (
     flag,
     json_answer,
 )
-from pizzabot_builtin_plugins.http_server.subscriptions import CHANNELS, read_subscription
+from pizzabot_builtin_plugins.http_server.subscriptions import CHANNELS, read_subscription, view_of
 from pizzabot_hookspecs import InvalidRequest, PizzabotError
-from pizzabot_hookspecs.host import EventBatch, StopOutcome
+from pizzabot_hookspecs.host import ClientView, CommandOutcome, CommandReply, EventBatch, StopOutcome
 
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -49,6 +52,7 @@ _CANCEL_QUERY = {"wait": "1: answer when the run has ended, at most 10 s", "acti
 
 def run_routes(services: Services) -> list[HTTPRouteHandler]:
     runs = services.host.runs
+    reattachment = Reattachment()
 
     @post(
         "/threads/{thread_id:str}/commands",
@@ -62,7 +66,10 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
             checked_id(thread_id, "thread_id")
             body = await decode(await request.body())
             key = _idempotency_key(request.headers.get("idempotency-key"))
-            reply = await runs.command(thread_id, body, caller=caller_of(request), idempotency_key=key)
+            caller = caller_of(request)
+            reply = await runs.command(thread_id, body, caller=caller, idempotency_key=key)
+            if _starts_a_run(body, reply) and view_of(request.headers.get("user-agent")) is ClientView.PYTHON:
+                reattachment.run_started((caller.owner, thread_id))
         except PizzabotError as error:
             return _refused_command(services, body, error)
         return json_answer(reply.envelope, status=COMMAND_STATUSES[reply.outcome])
@@ -83,7 +90,15 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
         silence = services.settings.heartbeat_seconds
 
         async def observe() -> AsyncGenerator[EventBatch, None]:
-            return await runs.observe(thread, wanted.filter, since=wanted.since, idle_seconds=silence, caller=caller)
+            read = partial(runs.observe, thread, since=wanted.since, idle_seconds=silence, caller=caller)
+            if not is_watcher(wanted):
+                return await read(wanted.filter)
+            watch = reattachment.opens((caller.owner, thread))
+            try:
+                return Watched(watch, await read(replace(wanted.filter, skip_finished=watch.came_first)))
+            except BaseException:
+                watch.release()
+                raise
 
         return EventStream(  # type: ignore[return-value]  # Litestar's ASGI types are TypedDicts of its own
             observe=observe,
@@ -115,6 +130,11 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
         return json_answer({**answer, "error": outcome.value, "detail": detail}, status=409)
 
     return [command, events, cancel]
+
+
+def _starts_a_run(body: object, reply: CommandReply) -> bool:
+    method = body.get("method") if isinstance(body, dict) else None
+    return method == "run.start" and reply.outcome is CommandOutcome.DONE
 
 
 def _refused_command(services: Services, body: object, error: PizzabotError) -> Response[bytes]:

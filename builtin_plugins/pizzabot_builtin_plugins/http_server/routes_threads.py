@@ -34,7 +34,7 @@ def thread_routes(services: Services) -> list[HTTPRouteHandler]:
 
     @post("/threads", status_code=200, summary="Create a thread", operation_class=documented(body=_NEW_THREAD))
     async def create_thread(request: AnyRequest) -> Response[Any]:
-        thread_id, metadata, if_exists = _read_new_thread(await _lenient_object(await request.body()))
+        thread_id, metadata, if_exists = _read_new_thread(await _optional_object(await request.body()))
         caller = caller_of(request)
         thread = await threads.create(thread_id, metadata=metadata, if_exists=if_exists, caller=caller)
         return json_answer(await _described(services, thread, caller))
@@ -81,13 +81,14 @@ def _interrupt(found: Interrupt) -> dict[str, Any]:
     }
 
 
-async def _lenient_object(body: bytes) -> Mapping[str, Any]:
-    """Bad JSON counts as `{}` here, and so does what is not an object (spec/01 §4.5)."""
-    try:
-        value = await decode(body)
-    except InvalidRequest:
+async def _optional_object(body: bytes) -> Mapping[str, Any]:
+    """No body counts as `{}`. A broken one is told: a thread with another id than was asked for helps nobody."""
+    if not body.strip():
         return {}
-    return value if isinstance(value, dict) else {}
+    value = await decode(body)
+    if not isinstance(value, dict):
+        raise _refused("body", "must be a JSON object, or empty")
+    return value
 
 
 def _read_new_thread(body: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], str]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import Protocol
 
 from pizzabot.host.runs.filters import select
 from pizzabot.host.runs.hub import Hub, Subscription
 from pizzabot_hookspecs import Caller, Conflict
 from pizzabot_hookspecs.host import EventBatch, EventFilter
-from pizzabot_hookspecs.storage_backends import EventLog, LogBounds
+from pizzabot_hookspecs.storage_backends import EventLog, InterruptStorage, LogBounds, RunStatus, RunStorage
 
 PAGE_EVENTS = 512
 """Events read from storage at a time."""
 
 
 async def open_observer(
-    log: EventLog,
+    log: RunLog,
     hub: Hub,
     thread_id: str,
     wanted: EventFilter,
@@ -30,7 +31,10 @@ async def open_observer(
     subscription = held.__enter__()
     try:
         bounds = await log.log_bounds(thread_id, caller=caller)
-        cursor = _first_cursor(bounds, since)
+        if since is None:
+            cursor = await _before_latest_run(log, thread_id, bounds, skip_finished=wanted.skip_finished, caller=caller)
+        else:
+            cursor = _checked_cursor(bounds, since)
     except BaseException:
         held.__exit__(None, None, None)
         raise
@@ -50,9 +54,31 @@ async def open_observer(
     return observe()
 
 
-def _first_cursor(bounds: LogBounds, since: int | None) -> int:
-    if since is None:
-        return bounds.last_seq if bounds.latest_run_seq is None else bounds.latest_run_seq - 1
+class RunLog(RunStorage, InterruptStorage, EventLog, Protocol):
+    """What an observer reads: the log, and which run of the thread is the latest."""
+
+
+async def _before_latest_run(
+    log: RunLog, thread_id: str, bounds: LogBounds, *, skip_finished: bool, caller: Caller
+) -> int:
+    """The cursor in front of the run that was admitted last, also while it has no event yet.
+
+    A client that opens its stream right after `run.start` must not be shown the run before: it would take that one's
+    end for its own (wire.md §3.3). `bounds` were read first, so an event of a run without one lies behind them.
+    """
+    active = await log.active_run(thread_id, caller=caller)
+    if active is not None and active.status is RunStatus.RUNNING:
+        return bounds.last_seq if active.first_seq is None else active.first_seq - 1
+    if await log.next_pending(thread_id, caller=caller) is not None:
+        return bounds.last_seq
+    if active is None:
+        bounds = await log.log_bounds(thread_id, caller=caller)  # a short run may have come and gone since
+        if skip_finished and not await log.open_interrupts(thread_id, limit=1, caller=caller):
+            return bounds.last_seq
+    return bounds.last_seq if bounds.latest_run_seq is None else bounds.latest_run_seq - 1
+
+
+def _checked_cursor(bounds: LogBounds, since: int) -> int:
     if since > bounds.last_seq:
         raise Conflict(
             "cursor_ahead",

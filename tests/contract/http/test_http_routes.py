@@ -116,12 +116,27 @@ def test_a_thread_is_described_as_langgraph_does(serve):
     asking(serve, test)
 
 
-def test_making_a_thread_with_bad_json_makes_one_all_the_same(serve):
-    async def test(http, *_):
-        for body in [b"", b"{", b"[1]", b'"x"', b"null", b"\xff\xfe", b"[" * 3000]:
+def test_making_a_thread_needs_no_body_and_a_broken_one_makes_none(serve):
+    async def test(http, host, _):
+        for body in [b"", b"  "]:
             answer = await http.post("/threads", content=body)
             assert answer.status_code == 200
             assert answer.json()["thread_id"]
+        made = len(host._conversations)
+        for body in [
+            b"{",
+            b"[1]",
+            b'"x"',
+            b"null",
+            b"\xff\xfe",
+            b"[" * 3000,
+            b'{"thread_id": "dinner",}',
+            b'{"metadata": NaN}',
+        ]:
+            answer = await http.post("/threads", content=body)
+            assert answer.status_code == 400
+            assert answer.json()["error"] in ("invalid_json", "invalid_request")
+        assert len(host._conversations) == made
 
     asking(serve, test)
 
