@@ -12,6 +12,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
 from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 from pizzabot_hookspecs.agent_runtimes import Turn
+from pizzabot_hookspecs.errors import RunErrorCode, classify
 from pizzabot_hookspecs.wire import Frame
 
 if TYPE_CHECKING:
@@ -88,9 +89,14 @@ class GraphRun:
         graph = None if self._turn.settle else await self._unless_stopped(self._graph(engine))
         work = self._work = self._begin(engine, graph or engine.reader)
         if not self._stopping.is_set() and not self._turn.settle:
-            async with aclosing(self._execution(work, engine.tools)) as frames:
-                async for frame in frames:
-                    yield frame
+            try:
+                async with aclosing(self._execution(work, engine.tools)) as frames:
+                    async for frame in frames:
+                        yield frame
+            except Exception as error:
+                if classify(error) == RunErrorCode.CONTEXT_LENGTH:
+                    await work.memory.withdraw(work.said)
+                raise
         if (self._stopping.is_set() or self._turn.settle) and not self._over:
             self._over = True
             for frame in _ending(work, await self._settle(work)):

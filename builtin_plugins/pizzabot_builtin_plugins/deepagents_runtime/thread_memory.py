@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.constants import END, START
 from langgraph.types import Command, StateSnapshot, StateUpdate
@@ -160,6 +160,18 @@ class ThreadMemory:
             steps.append([StateUpdate(None, END)])
             await self._graph.abulk_update_state(self._config, steps)
         return await self.snapshot()
+
+    async def withdraw(self, said: Sequence[BaseMessage]) -> None:
+        """Take back what was said and cannot be answered: a message that does not fit would fail every later turn too.
+
+        Only where nothing came after it. The person's log still has it.
+        """
+        messages = messages_of(await self.snapshot())
+        ids = [message.id for message in said]
+        if not ids or [message.id for message in messages[-len(ids) :]] != ids:
+            return
+        gone = StateUpdate({"messages": [RemoveMessage(id=str(name)) for name in ids]}, "model")
+        await self._graph.abulk_update_state(self._config, [[gone], [StateUpdate(None, END)]])
 
     @property
     def _checkpointer(self) -> Any:

@@ -381,3 +381,21 @@ def test_a_stop_while_tool_arguments_are_streamed_leaves_no_call() -> None:
             assert messages[-1]["tool_calls"] == []
 
     run(scenario())
+
+
+@pytest.mark.parametrize("tools", [True, False])
+def test_a_message_that_does_not_fit_fails_its_own_turn_and_no_later_one(tools: bool) -> None:
+    async def scenario() -> None:
+        async with prepared() as runtime:
+            too_long = Reply(error=ValueError("prompt is too long"))
+            model, choice = model_of(Reply("hello"), too_long, Reply("still here"))
+            choice = replace(choice, descriptor=replace(choice.descriptor, supports_tools=tools))
+            await frames_of(runtime.start(turn(choice, said("hi", "m-1"))))
+            with pytest.raises(ValueError, match="too long"):
+                await frames_of(runtime.start(turn(choice, said("x" * 1000, "m-2"))))
+            kept = await state_of(runtime)
+            assert (conversation(kept["values"]), kept["next"]) == ([("human", "hi"), ("ai", "hello")], [])
+            await frames_of(runtime.start(turn(choice, said("and now?", "m-3"))))
+            assert asked(model.calls[-1].messages) == [("human", "hi"), ("ai", "hello"), ("human", "and now?")]
+
+    run(scenario())
