@@ -18,6 +18,7 @@ EXAMPLES = {
     "provider-parrot": "pizzabot_parrot",
     "runtime-replay": "pizzabot_replay",
     "storage-audit": "pizzabot_storage_audit",
+    "tool-notes": "pizzabot_notes",
     "transport-lines": "pizzabot_lines",
 }
 """Folder -> the package in it."""

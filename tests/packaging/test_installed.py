@@ -63,6 +63,7 @@ def test_every_built_in_is_loaded_from_the_wheel_and_nobody_elses(plain, tmp_pat
         ("parrot", {"model_providers": ["parrot"]}, []),
         ("runtime-replay", {"agent_runtimes": ["replay"]}, []),
         ("storage-audit", {"storage_backends": ["sqlite"]}, ["sqlite-storage:sqlite"]),
+        ("tool-notes", {"agent_tools": ["notes"]}, []),
         ("transport-lines", {"transports": ["lines"]}, []),
     ],
 )

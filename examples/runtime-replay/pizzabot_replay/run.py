@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
 
-from pizzabot_hookspecs import InvalidRequest, TooLarge, Unavailable
+from pizzabot_hookspecs import InvalidRequest, NotFound, TooLarge, Unavailable
 from pizzabot_hookspecs.agent_runtimes import Turn
 from pizzabot_hookspecs.wire import Frame
 from pizzabot_replay.archive import Archive
 from pizzabot_replay.messages import ai, digest, human
 from pizzabot_replay.settings import Mode, ReplaySettings
 from pizzabot_replay.sources import Pieces, from_model, from_recording
-from pizzabot_replay.speaking import Answer
+from pizzabot_replay.speaking import Answer, is_answer_of
 from pizzabot_replay.states import checkpoint_length, checkpoint_of, values_of
 from pizzabot_replay.tables import Conversation
 
@@ -45,10 +45,10 @@ class ReplayRun:
 
     async def _frames(self) -> AsyncIterator[Frame]:
         conversation = await self._begin()
-        for frame in self._state(conversation):
+        for frame in self._state(conversation) if conversation.messages else ():
             yield frame
-        if self._stopping.is_set() or conversation.messages[-1]["type"] == "ai":
-            return  # stopped before it began, or a turn that was finished before the process died
+        if self._turn.settle or self._stopping.is_set() or conversation.messages[-1]["type"] == "ai":
+            return  # not to go on, stopped before it began, or finished before the process died
         key = await asyncio.to_thread(digest, self._turn.model.id, conversation.messages)
         pieces, replayed = await self._source(key, conversation)
         async with aclosing(pieces):
@@ -74,13 +74,17 @@ class ReplayRun:
     async def _begin(self) -> Conversation:
         """Store what the person said. A turn that is recovered, or repeated, finds its messages stored already."""
         thread_id = self._turn.thread_id
+        if self._turn.answers and not self._turn.settle:
+            detail = f"thread {thread_id!r} waits for no answer: this runtime asks nothing; send a message"
+            raise NotFound("no_such_interrupt", detail)
         so_far = await self._archive.conversation(thread_id)
         said = [human(message) for message in self._turn.messages]
-        if len(so_far.messages) + len(said) >= self._settings.max_messages:
+        known = {message["id"] for message in so_far.messages}
+        if len(known | {message["id"] for message in said}) >= self._settings.max_messages:
             limit = self._settings.max_messages
             raise TooLarge("conversation_too_long", f"thread {thread_id!r} has {limit} messages; begin a new one")
         conversation = await self._archive.add(thread_id, said, keep=self._fork(so_far))
-        if not conversation.messages:
+        if not conversation.messages and not self._turn.settle:
             detail = f"thread {thread_id!r} has nothing to go on from, and the turn says nothing; send a message"
             raise InvalidRequest("nothing_to_continue", detail)
         return conversation
@@ -88,14 +92,19 @@ class ReplayRun:
     def _fork(self, so_far: Conversation) -> int | None:
         """The length to cut the conversation to when the turn goes on from an earlier checkpoint."""
         checkpoint_id = self._turn.config.get("checkpoint_id")
-        known = {message["id"] for message in so_far.messages}
-        if checkpoint_id is None or (self._turn.recover and {message.id for message in self._turn.messages} <= known):
+        if checkpoint_id is None or (self._turn.recover and self._was_begun(so_far)):
             return None
         length = checkpoint_length(str(checkpoint_id), so_far)
         if length is None:
             detail = f"thread {self._turn.thread_id!r} has no checkpoint {checkpoint_id!r:.80}"
             raise InvalidRequest("no_such_checkpoint", detail)
         return length
+
+    def _was_begun(self, so_far: Conversation) -> bool:
+        """Whether the conversation holds what the turn says; of one that says nothing, whether it holds its answer."""
+        if not self._turn.messages:
+            return bool(so_far.messages) and is_answer_of(self._turn.run_id, so_far.messages[-1]["id"])
+        return {message.id for message in self._turn.messages} <= {message["id"] for message in so_far.messages}
 
     async def _source(self, key: str, conversation: Conversation) -> tuple[Pieces, bool]:
         """Where the answer comes from, and whether that is a recording."""

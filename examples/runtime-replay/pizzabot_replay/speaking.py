@@ -16,12 +16,18 @@ MAX_CHARACTERS = 4_000_000
 NODE = "model"
 
 
+def is_answer_of(run_id: str, message_id: str) -> bool:
+    """Whether the message was said by this run, in whichever of its attempts."""
+    kind, _, rest = message_id.partition("-")
+    return kind == "answer" and rest.partition("-")[2] == run_id
+
+
 class Answer:
     """One message that is being said. Clients put it together by its namespace, node and `run_id`."""
 
     def __init__(self, run_id: str, now: Callable[[], int]) -> None:
         # A turn that is run again after a crash says a new message: the log has the other one, cut off.
-        self.message_id = f"answer-{uuid.uuid4().hex}"
+        self.message_id = f"answer-{uuid.uuid4().hex}-{run_id}"
         self._model_run = f"replay-{self.message_id}"
         self._namespace = (f"model_request:{run_id}",)
         self._now = now

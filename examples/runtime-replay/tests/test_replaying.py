@@ -17,8 +17,8 @@ from pizzabot.kernel import Plugins, PluginState
 from pizzabot.testing import host, imported_by
 from pizzabot.testing.runtime_contract import conversation, events, frames_of, model_of, said, text_of, turn
 from pizzabot.testing.scripted_model import Reply
-from pizzabot_hookspecs import LOCAL, InvalidRequest, TooLarge, Unavailable
-from pizzabot_hookspecs.agent_runtimes import ChosenModel, Turn
+from pizzabot_hookspecs import LOCAL, InvalidRequest, NotFound, TooLarge, Unavailable
+from pizzabot_hookspecs.agent_runtimes import ChosenModel
 from pizzabot_hookspecs.host import EventFilter
 
 
@@ -150,19 +150,83 @@ def test_a_turn_from_an_earlier_checkpoint_goes_on_from_there(tmp_path: Path) ->
             earlier = await runtime.state("t", caller=LOCAL, checkpoint_id="2")
             assert earlier is not None
             assert conversation(earlier["values"]) == [("human", "a"), ("ai", "One")]
-            fork = Turn(
-                run_id="run-3",
-                thread_id="t",
-                caller=LOCAL,
-                model=chosen,
-                messages=(said("c", "id-of-c"),),
-                config={"checkpoint_id": "2"},
-            )
+            fork = turn(chosen, said("c", "id-of-c"), run_id="run-3", thread_id="t", config={"checkpoint_id": "2"})
             assert text_of(await frames_of(runtime.start(fork))) == "Other"
             state = await runtime.state("t", caller=LOCAL)
         assert state is not None
         assert conversation(state["values"]) == [("human", "a"), ("ai", "One"), ("human", "c"), ("ai", "Other")]
         assert len(model.calls) == 3
+
+    play(scenario())
+
+
+def test_a_fork_that_is_recovered_is_cut_and_answered_once(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        model, chosen = model_of(Reply("One"), Reply("Two"), Reply("Other"))
+        async with runtime_in(tmp_path, ReplaySettings(mode=Mode.RECORD)) as runtime:
+            await answer(runtime, chosen, "a", thread="t")
+            await answer(runtime, chosen, "b", thread="t")
+            config = {"checkpoint_id": "1"}
+            for asked_again in ("Other", ""):  # it died before its first step, then after its last one
+                fork = turn(chosen, run_id="run-3", thread_id="t", recover=True, config=config)
+                assert text_of(await frames_of(runtime.start(fork))) == asked_again
+                state = await runtime.state("t", caller=LOCAL)
+                assert state is not None
+                assert conversation(state["values"]) == [("human", "a"), ("ai", "Other")]
+        assert len(model.calls) == 3
+
+    play(scenario())
+
+
+@pytest.mark.parametrize("began", [True, False])
+def test_a_turn_that_is_settled_keeps_what_was_said_asks_no_model_and_ends(tmp_path: Path, *, began: bool) -> None:
+    async def scenario() -> None:
+        model, chosen = model_of(Reply("One", error=RuntimeError("the process died")), Reply("Two"))
+        async with runtime_in(tmp_path, ReplaySettings()) as runtime:
+            if began:
+                with pytest.raises(RuntimeError, match="died"):
+                    await answer(runtime, chosen, "a", thread="t")
+            asked = len(model.calls)
+            settling = turn(chosen, said("a", "t-a"), thread_id="t", recover=True, settle=True)
+            frames = await frames_of(runtime.start(settling))
+            assert [frame.method for frame in frames] == ["checkpoints", "values"]
+            assert conversation(frames[-1].data) == [("human", "a")]
+            assert len(model.calls) == asked
+
+    play(scenario())
+
+
+def test_settling_a_thread_on_which_nothing_was_said_ends_without_a_frame(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        _, chosen = model_of()
+        async with runtime_in(tmp_path, ReplaySettings()) as runtime:
+            assert await frames_of(runtime.start(turn(chosen, settle=True))) == []
+            assert await runtime.state("thread-1", caller=LOCAL) is None
+
+    play(scenario())
+
+
+def test_an_answer_to_a_question_that_this_runtime_never_asks_is_refused(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        model, chosen = model_of(Reply("One"))
+        async with runtime_in(tmp_path, ReplaySettings()) as runtime:
+            await answer(runtime, chosen, "a", thread="t")
+            with pytest.raises(NotFound) as raised:
+                await frames_of(runtime.start(turn(chosen, thread_id="t", run_id="run-2", answers={"i": "yes"})))
+        assert raised.value.code == "no_such_interrupt"
+        assert len(model.calls) == 1
+
+    play(scenario())
+
+
+def test_a_turn_at_the_limit_of_its_conversation_can_be_recovered(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        _, chosen = model_of(Reply("One", error=RuntimeError("the process died")), Reply("Two"))
+        async with runtime_in(tmp_path, ReplaySettings(max_messages=2)) as runtime:
+            with pytest.raises(RuntimeError, match="died"):
+                await answer(runtime, chosen, "a", thread="t")
+            again = turn(chosen, said("a", "t-a"), thread_id="t", recover=True)
+            assert text_of(await frames_of(runtime.start(again))) == "Two"
 
     play(scenario())
 
@@ -174,7 +238,7 @@ def test_a_checkpoint_that_does_not_exist_is_refused(tmp_path: Path, checkpoint_
         async with runtime_in(tmp_path, ReplaySettings()) as runtime:
             await answer(runtime, chosen, "a", thread="t")
             assert await runtime.state("t", caller=LOCAL, checkpoint_id=checkpoint_id) is None
-            fork = Turn(run_id="r", thread_id="t", caller=LOCAL, model=chosen, config={"checkpoint_id": checkpoint_id})
+            fork = turn(chosen, run_id="r", thread_id="t", config={"checkpoint_id": checkpoint_id})
             with pytest.raises(InvalidRequest) as raised:
                 await frames_of(runtime.start(fork))
         assert raised.value.code == "no_such_checkpoint"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pizzabot_hookspecs import Context, Unavailable
 from pizzabot_storage_audit.settings import AuditSettings
@@ -28,4 +28,4 @@ def create(context: Context, settings: AuditSettings) -> Storage:
         logger=context.logger,
     )
     # What AuditedStorage does not define it takes from the wrapped storage, which a type checker cannot see.
-    return cast("Storage", AuditedStorage(context.inner(), trail))
+    return AuditedStorage(context.inner(), trail)  # type: ignore[abstract]

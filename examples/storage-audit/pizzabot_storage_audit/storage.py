@@ -1,22 +1,30 @@
-"""The wrapper: four methods are written down, everything else is the wrapped storage's own."""
+"""The wrapper: five methods are written down, everything else is the wrapped storage's own."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pizzabot_hookspecs import Caller
+from pizzabot_hookspecs.interrupts import Decision, NewInterrupt
 from pizzabot_hookspecs.storage_backends import Admission, NewEvent, NewRun, Run, RunStatus, Storage
 from pizzabot_storage_audit.trail import AuditTrail
+from pizzabot_storage_audit.verdicts import verdict_of
+
+if TYPE_CHECKING:
+    Wrapper = Storage
+else:
+    # Not at run time: the empty methods of a Protocol would be found before `__getattr__` is asked.
+    Wrapper = object
 
 
-class AuditedStorage:
+class AuditedStorage(Wrapper):
     """A `Storage` around another one.
 
-    `__getattr__` hands on whatever is not defined here. So methods that a later host adds as an optional capability
-    still reach the wrapped storage, and there is nothing to change here when they come.
+    `__getattr__` hands on whatever is not defined here, and `**more` what a method here does not look at. So neither
+    methods nor parameters that a later host adds need a new version of this.
     """
 
     def __init__(self, inner: Storage, trail: AuditTrail) -> None:
@@ -41,21 +49,13 @@ class AuditedStorage:
     ) -> None:
         await self._stack.__aexit__(kind, error, trace)
 
-    async def admit_run(self, new: NewRun, /, *, caller: Caller) -> Admission:
-        admission = await self._inner.admit_run(new, caller=caller)
-        await self._trail.write(
-            "run.admitted",
-            caller,
-            thread_id=new.thread_id,
-            run_id=admission.run.run_id,
-            owner=admission.run.owner,
-            created=admission.created,
-            replaces=admission.replaces.run_id if admission.replaces else None,
-        )
+    async def admit_run(self, new: NewRun, /, *, caller: Caller, **more: Any) -> Admission:
+        admission = await self._inner.admit_run(new, caller=caller, **more)
+        await self._write_admission(admission, caller)
         return admission
 
-    async def claim_run(self, run_id: str, /, *, server_id: str, takeover: bool = False, caller: Caller) -> Run | None:
-        run = await self._inner.claim_run(run_id, server_id=server_id, takeover=takeover, caller=caller)
+    async def claim_run(self, run_id: str, /, *, takeover: bool = False, caller: Caller, **more: Any) -> Run | None:
+        run = await self._inner.claim_run(run_id, takeover=takeover, caller=caller, **more)
         if run is not None:
             await self._trail.write(
                 "run.claimed",
@@ -77,18 +77,58 @@ class AuditedStorage:
         *,
         status: RunStatus,
         error_code: str | None = None,
-        error: str | None = None,
+        interrupts: Sequence[NewInterrupt] = (),
         caller: Caller,
+        **more: Any,
     ) -> int:
         seq = await self._inner.finish_run(
-            run_id, epoch, events, status=status, error_code=error_code, error=error, caller=caller
+            run_id, epoch, events, status=status, error_code=error_code, interrupts=interrupts, caller=caller, **more
         )
         # Not `error`: it is text, and may quote what somebody said.
-        await self._trail.write("run.finished", caller, run_id=run_id, status=status.value, error_code=error_code)
+        await self._trail.write(
+            "run.finished",
+            caller,
+            run_id=run_id,
+            status=status.value,
+            error_code=error_code,
+            interrupts=len(interrupts),
+        )
         return seq
 
-    async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
-        deleted = await self._inner.delete_thread(thread_id, caller=caller)
+    async def decide(
+        self, decisions: Sequence[Decision], resume: NewRun, /, *, by: str, caller: Caller, **more: Any
+    ) -> Admission:
+        # Looked up by thread: the id of an interrupt is unique in its thread only.
+        waiting = await self._inner.open_interrupts(resume.thread_id, caller=caller)
+        kinds = {interrupt.interrupt_id: interrupt.kind for interrupt in waiting}
+        admission = await self._inner.decide(decisions, resume, by=by, caller=caller, **more)
+        for decision in decisions if admission.created else ():
+            kind = kinds.get(decision.interrupt_id)
+            await self._trail.write(
+                "interrupt.decided",
+                caller,
+                thread_id=resume.thread_id,
+                interrupt_id=decision.interrupt_id,
+                decided_by=by,
+                kind=kind.value if kind else None,
+                verdict=verdict_of(kind, decision.answer),
+            )
+        await self._write_admission(admission, caller)
+        return admission
+
+    async def delete_thread(self, thread_id: str, /, *, caller: Caller, **more: Any) -> bool:
+        deleted = await self._inner.delete_thread(thread_id, caller=caller, **more)
         if deleted:
             await self._trail.write("thread.deleted", caller, thread_id=thread_id)
         return deleted
+
+    async def _write_admission(self, admission: Admission, caller: Caller) -> None:
+        await self._trail.write(
+            "run.admitted",
+            caller,
+            thread_id=admission.run.thread_id,
+            run_id=admission.run.run_id,
+            owner=admission.run.owner,
+            created=admission.created,
+            replaces=admission.replaces.run_id if admission.replaces else None,
+        )

@@ -13,11 +13,16 @@ from typing import Any
 import pytest
 from pizzabot_storage_audit.making import create
 from pizzabot_storage_audit.settings import AuditSettings
+from pizzabot_storage_audit.storage import AuditedStorage
+from pizzabot_storage_audit.trail import AuditTrail
+from pizzabot_storage_audit.verdicts import verdict_of
 
 from pizzabot.kernel import Plugins, PluginState
 from pizzabot.testing import StorageContract, host
-from pizzabot_hookspecs import LOCAL, Context, Unavailable
+from pizzabot_hookspecs import LOCAL, Conflict, Context, Unavailable
+from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
 from pizzabot_hookspecs.storage_backends import NewRun, RunStatus, Storage
+from pizzabot_hookspecs.wire import JsonValue
 
 
 class RecordingLogger:
@@ -119,6 +124,102 @@ def test_a_runs_life_is_written_down_without_what_was_said(tmp_path: Path) -> No
     }
     assert lines[2]["status"] == "error"
     assert "secret recipe" not in (tmp_path / "audit" / "audit.ndjson").read_text()
+
+
+RECIPE = "a secret recipe"
+ANSWERS: Mapping[InterruptKind, tuple[JsonValue, str | None]] = {
+    InterruptKind.APPROVAL: (
+        {"decisions": [{"type": "edit", "edited_action": {"name": "send", "args": {"text": RECIPE}}}]},
+        "edit",
+    ),
+    InterruptKind.INPUT: (RECIPE, None),
+    InterruptKind.RECOVERY: ({"choice": "retry"}, "retry"),
+}
+
+
+async def ask_and_decide(storage: Storage) -> None:
+    """A run that ends with one question of each kind, and the answers to them, sent twice."""
+    new = NewRun(run_id="run-1", thread_id="thread-1", input={}, options={}, fingerprint="f")
+    await storage.admit_run(new, caller=LOCAL)
+    run = await storage.claim_run("run-1", server_id="server-1", lease_seconds=60, caller=LOCAL)
+    assert run is not None
+    questions = [NewInterrupt(interrupt_id=kind.value, kind=kind, payload={"question": RECIPE}) for kind in ANSWERS]
+    await storage.finish_run("run-1", run.epoch, [], status=RunStatus.INTERRUPTED, interrupts=questions, caller=LOCAL)
+    decisions = [Decision(interrupt_id=kind.value, answer=answer) for kind, (answer, _) in ANSWERS.items()]
+    resume = NewRun(run_id="run-2", thread_id="thread-1", input={}, options={}, fingerprint="g")
+    for _ in range(2):
+        await storage.decide(decisions, resume, by="phone", caller=LOCAL)
+    late = NewRun(run_id="run-3", thread_id="thread-1", input={}, options={}, fingerprint="h")
+    with pytest.raises(Conflict):
+        await storage.decide(decisions, late, by="laptop", caller=LOCAL)
+
+
+def test_who_decided_what_is_written_down_once_and_never_what_the_answer_says(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with made(tmp_path, {}) as storage:
+            await ask_and_decide(storage)
+
+    asyncio.run(scenario())
+    lines = audited(tmp_path)
+    assert [(line["event"], line.get("created"), line.get("interrupts")) for line in lines] == [
+        ("run.admitted", True, None),
+        ("run.claimed", None, None),
+        ("run.finished", None, 3),
+        *[("interrupt.decided", None, None)] * 3,
+        ("run.admitted", True, None),
+        ("run.admitted", False, None),
+    ]
+    told = ("thread_id", "interrupt_id", "decided_by", "kind", "verdict")
+    assert [tuple(line[name] for name in told) for line in lines[3:6]] == [
+        ("thread-1", kind.value, "phone", kind.value, verdict) for kind, (_, verdict) in ANSWERS.items()
+    ]
+    assert RECIPE not in (tmp_path / "audit" / "audit.ndjson").read_text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "verdict"),
+    [
+        (InterruptKind.APPROVAL, {"decisions": [{"type": "reject"}, {"type": "approve"}]}, "approve,reject"),
+        (InterruptKind.APPROVAL, {"decisions": [{"type": RECIPE}, RECIPE, {"type": ["approve"]}]}, None),
+        (InterruptKind.APPROVAL, {"decisions": RECIPE}, None),
+        (InterruptKind.RECOVERY, {"choice": RECIPE}, None),
+        (InterruptKind.RECOVERY, {"choice": ["retry"]}, None),
+        (InterruptKind.INPUT, {"choice": "retry"}, None),
+        (None, {"choice": "retry"}, None),
+    ],
+)
+def test_a_verdict_is_one_of_the_known_words_whatever_the_answer_holds(
+    kind: InterruptKind | None, answer: JsonValue, verdict: str | None
+) -> None:
+    assert verdict_of(kind, answer) == verdict
+
+
+class Audited:
+    """The methods that are written down, as a later host may call them: each with a parameter that is not known yet."""
+
+    def __init__(self) -> None:
+        self.given: list[object] = []
+
+    def __getattr__(self, name: str) -> Any:
+        async def called(*_given: object, **parameters: object) -> object:
+            self.given.append((name, parameters.get("later")))
+            return {"claim_run": None, "finish_run": 1, "delete_thread": False, "new_method": "new"}[name]
+
+        return called
+
+
+def test_methods_and_parameters_that_come_later_reach_the_wrapped_storage(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        inner: Any = Audited()
+        trail = AuditTrail(tmp_path, max_bytes=1_000, max_files=1, clock=time.time, logger=RecordingLogger())
+        storage: Any = AuditedStorage(inner, trail)  # type: ignore[abstract]
+        await storage.claim_run("run-1", server_id="server-1", caller=LOCAL, later=1)
+        await storage.finish_run("run-1", 1, [], status=RunStatus.SUCCESS, caller=LOCAL, later=2)
+        await storage.delete_thread("thread-1", caller=LOCAL, later=3)
+        assert await storage.new_method(later=4) == "new"
+        assert inner.given == [("claim_run", 1), ("finish_run", 2), ("delete_thread", 3), ("new_method", 4)]
+
+    asyncio.run(scenario())
 
 
 def test_what_did_not_happen_is_not_written_down(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from pizzabot_hookspecs import Caller, InvalidRequest
 from pizzabot_hookspecs.host import Host
+from pizzabot_hookspecs.interrupts import Interrupt
 from pizzabot_hookspecs.storage_backends import Thread
 from pizzabot_lines.requests import Request, wrong
 
@@ -31,6 +32,7 @@ class Operations:
             "state": self._state,
             "command": self._command,
             "stop": self._stop,
+            "interrupts": self._interrupts,
         }
 
     async def perform(self, request: Request, caller: Caller) -> object:
@@ -92,6 +94,22 @@ class Operations:
             caller=caller,
         )
         return {"outcome": outcome.value}
+
+    async def _interrupts(self, request: Request, caller: Caller) -> object:
+        waiting = await self._host.runs.interrupts(request.optional_text("thread_id"), caller=caller)
+        return {"interrupts": [_asked(interrupt) for interrupt in waiting]}
+
+
+def _asked(interrupt: Interrupt) -> dict[str, Any]:
+    return {
+        "interrupt_id": interrupt.interrupt_id,
+        "thread_id": interrupt.thread_id,
+        "run_id": interrupt.run_id,
+        "kind": interrupt.kind.value,
+        "namespace": list(interrupt.namespace),
+        "payload": dict(interrupt.payload),
+        "created_at": interrupt.created_at,
+    }
 
 
 def _shown(thread: Thread) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from serving import TOKEN, RawClient, RecordingLogger, served, transport_for
 from pizzabot.kernel import Plugins, PluginState
 from pizzabot.testing import ScriptedHost, host, imported_by
 from pizzabot_hookspecs import LOCAL, Conflict, Context, InvalidRequest, NotPermitted, Unavailable
+from pizzabot_hookspecs.interrupts import Interrupt, InterruptKind, InterruptState
 
 IDENTITY = {"id": 1, "op": "identity"}
 
@@ -291,6 +292,42 @@ def test_every_operation_has_its_answer(tmp_path: Path) -> None:
             assert (await client.call("create_thread", thread_id="t"))["thread_id"] == "t"
             assert (await client.call("thread", thread_id="t"))["status"] == "idle"
             assert await client.call("delete_thread", thread_id="t") == {"deleted": True}
+            await client.close()
+
+    play(scenario())
+
+
+def test_what_waits_for_a_person_is_told_for_one_thread_and_for_all(tmp_path: Path) -> None:
+    def waiting(number: int) -> Interrupt:
+        return Interrupt(
+            interrupt_id=f"i-{number}",
+            run_id=f"run-{number}",
+            thread_id=f"t-{number}",
+            owner=LOCAL.owner,
+            kind=InterruptKind.INPUT,
+            payload={"question": "Thin or thick?"},
+            namespace=("tools:c1",),
+            state=InterruptState.OPEN,
+            created_at=1_800_000_000.0 + number,
+        )
+
+    async def scenario() -> None:
+        async with ScriptedHost() as scripted, served(scripted, tmp_path, {}) as address:
+            scripted.waiting.extend([waiting(1), waiting(2)])
+            client = await LinesClient.connect(address)
+            inbox = (await client.call("interrupts"))["interrupts"]
+            assert [asked["interrupt_id"] for asked in inbox] == ["i-1", "i-2"]
+            assert (await client.call("interrupts", thread_id="t-2"))["interrupts"] == [
+                {
+                    "interrupt_id": "i-2",
+                    "thread_id": "t-2",
+                    "run_id": "run-2",
+                    "kind": "input",
+                    "namespace": ["tools:c1"],
+                    "payload": {"question": "Thin or thick?"},
+                    "created_at": 1_800_000_002.0,
+                }
+            ]
             await client.close()
 
     play(scenario())
