@@ -1,8 +1,9 @@
 """`pizzabot chat`: one question and its answer, or a conversation at a prompt, with a running server.
 
 With TEXT (or text piped in) it asks once, streams the answer to stdout and ends; without, it is a prompt. Everything
-that is not the answer goes to stderr. Exit codes: 0 answered, 1 the run failed or the server refused, 2 usage,
-3 the token cannot be found, 6 no server, 130 stopped with Ctrl-C.
+that is not the answer goes to stderr. What a run waits for is asked in line on a terminal. Exit codes: 0 answered, 1
+the run failed or waits for a person or the server refused, 2 usage, 3 the token cannot be found, 6 no server,
+130 stopped with Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pizzabot.cli.exit_codes import ExitCode
 from pizzabot.cli.failures import say
+from pizzabot.cli.streams import NotText, read_text, text_of
 
 if TYPE_CHECKING:
     from pizzabot.cli.chat_session import Session
@@ -58,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         return _say(problem.exit_code, str(problem))
     except ClientError as error:
         return _say(*_explained(error, args))
+    except UnicodeEncodeError:
+        return _say(ExitCode.USAGE, "the token or the address has characters that no request can carry")
     except KeyboardInterrupt:
         return _say(ExitCode.INTERRUPTED, "stopped with Ctrl-C")
 
@@ -66,6 +70,7 @@ def _chat(args: argparse.Namespace) -> int:
     from pizzabot.cli.chat_session import Session
 
     text = _text(args)
+    _check_words(args)
     token = token_of(args.token, os.environ)
     with Session(url=url_of(args.url, os.environ), token=token, model=args.model, as_json=args.json) as session:
         session.connect()
@@ -81,12 +86,12 @@ def _chat(args: argparse.Namespace) -> int:
 
 def _text(args: argparse.Namespace) -> str | None:
     """What to say once; None for a prompt."""
-    if args.text:
-        text = " ".join(args.text)
-    elif sys.stdin is not None and sys.stdin.isatty():
+    if not args.text and sys.stdin.isatty():
         return None
-    else:
-        text = "" if sys.stdin is None else sys.stdin.read(MAX_INPUT_CHARS + 1)
+    try:
+        text = text_of(" ".join(args.text)) if args.text else read_text(sys.stdin, MAX_INPUT_CHARS)
+    except NotText as error:
+        raise ChatError(ExitCode.USAGE, f"what you say cannot be sent: {error}") from error
     if len(text) > MAX_INPUT_CHARS:
         raise ChatError(ExitCode.USAGE, f"the text is longer than {MAX_INPUT_CHARS} characters")
     if not text.strip():
@@ -94,10 +99,31 @@ def _text(args: argparse.Namespace) -> str | None:
     return text
 
 
+def _check_words(args: argparse.Namespace) -> None:
+    """What becomes part of a request: refused here, where it can be said which option it was."""
+    from pizzabot.cli.chat_memory import ID_RULE, is_thread_id
+
+    for option in ("thread", "url", "token", "model"):
+        given = getattr(args, option)
+        try:
+            setattr(args, option, None if given is None else text_of(given))
+        except NotText as error:
+            raise ChatError(ExitCode.USAGE, f"argument --{option}: {error}") from error
+    if args.thread is not None and not is_thread_id(args.thread):
+        raise ChatError(ExitCode.USAGE, f"argument --thread: {ID_RULE}")
+    if args.model is not None and not args.model.strip():
+        raise ChatError(ExitCode.USAGE, "argument --model: it is empty: name a model as USE:MODEL, or leave it out")
+
+
 def _ask_once(session: Session, text: str) -> int:
+    from pizzabot.cli.chat_questions import how_to_answer, settle, waits
     from pizzabot.client import RunFailed, RunOutcome
 
-    end = session.ask(text)
+    end = settle(session, session.ask(text))
+    if waits(end) and not session.stopped:
+        way_out = f"answer it on a terminal: {how_to_answer(session, url_of(None, os.environ))}"
+        reason = f"run failed: {end.code}: {end.detail}" if isinstance(end, RunFailed) else "the run waits for you"
+        return _say(ExitCode.FAILED, f"{reason}; {way_out}")
     if isinstance(end, RunFailed):
         return _say(ExitCode.FAILED, f"run failed: {end.code}: {end.detail}")
     if session.stopped:
@@ -107,7 +133,7 @@ def _ask_once(session: Session, text: str) -> int:
     why = {
         RunOutcome.CANCELLED: "the run was stopped by somebody else",
         RunOutcome.SUPERSEDED: "another message on this thread took the run's place",
-        RunOutcome.INTERRUPTED: "the run waits for an approval; answer it in another client",
+        RunOutcome.INTERRUPTED: "the run waits for you",
     }
     return _say(ExitCode.FAILED, why[end.outcome])
 
@@ -159,20 +185,21 @@ def _token_in(path: Path) -> str:
 
 def _explained(error: ClientError, args: argparse.Namespace) -> tuple[ExitCode, str]:
     from pizzabot.client import IncompatibleError, RefusedError, StreamCutError, UnreachableError
+    from pizzabot.client.channel import STOPPING
 
     if isinstance(error, UnreachableError):
-        return (
-            ExitCode.UNREACHABLE,
-            f"no server: {error.detail}; start one with `pizzabot serve`, or name another with --url",
-        )
+        start = "start one with `pizzabot serve`, or name another with --url"
+        way_out = "ask again when it is back" if error.code in STOPPING else start
+        return ExitCode.UNREACHABLE, f"no server: {error.detail}; {way_out}"
     if isinstance(error, IncompatibleError):
         return ExitCode.UNREACHABLE, f"{error.detail}; name the server with --url"
     if isinstance(error, StreamCutError):
-        return ExitCode.UNREACHABLE, f"{error.detail}; the run goes on in the server"
+        return ExitCode.UNREACHABLE, f"{error.detail}; the run is kept, and goes on once the server is there again"
     if isinstance(error, RefusedError) and error.status == 401:
         held = "the one given is not it" if args.token or os.environ.get("PIZZABOT_API_TOKEN") else "none was given"
         return ExitCode.FAILED, f"the server wants a token, and {held}: set PIZZABOT_API_TOKEN, or use --token"
-    return (ExitCode.USAGE if error.code == "bad_url" else ExitCode.FAILED), f"{error.detail} ({error.code})"
+    more = "; `pizzabot chat --thread ID` on a terminal asks you" if error.code == "interrupt_pending" else ""
+    return (ExitCode.USAGE if error.code == "bad_url" else ExitCode.FAILED), f"{error.detail} ({error.code}){more}"
 
 
 def _say(exit_code: ExitCode, line: str) -> int:

@@ -10,7 +10,16 @@ from pathlib import Path
 
 MAX_SERVERS = 50
 MAX_FILE_BYTES = 100_000
-THREAD_ID = re.compile(r"[A-Za-z0-9._~:@-]{1,255}")
+ID_RULE = (
+    "a thread id has 1 to 255 of the characters A-Z a-z 0-9 . _ ~ : @ - and is none of . .. list events search activity"
+)
+
+_ID = re.compile(r"(?!(?:\.{1,2}|list|events|search|activity)\Z)[A-Za-z0-9._~:@-]{1,255}")
+
+
+def is_thread_id(text: str) -> bool:
+    """Whether the server takes it (docs/use/protocol.md)."""
+    return _ID.fullmatch(text) is not None
 
 
 class LastThreads:
@@ -21,7 +30,7 @@ class LastThreads:
 
     def get(self, url: str) -> str | None:
         thread_id = self._read().get(url)
-        return thread_id if thread_id is not None and THREAD_ID.fullmatch(thread_id) else None
+        return thread_id if thread_id is not None and is_thread_id(thread_id) else None
 
     def put(self, url: str, thread_id: str) -> str | None:
         """Write it, replacing the file in one step. Why it cannot be written, or None."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from enum import Enum, auto
 
-from pizzabot.cli.chat_memory import THREAD_ID
+from pizzabot.cli.chat_memory import ID_RULE, is_thread_id
+from pizzabot.cli.chat_questions import ask_open, settle, waits
 from pizzabot.cli.chat_session import Session
 from pizzabot.cli.exit_codes import ExitCode
-from pizzabot.client import ClientError, RunFailed, RunOutcome
+from pizzabot.cli.streams import NotText
+from pizzabot.client import ClientError, RefusedError, RunEnded, RunFailed, RunOutcome
 
 PROMPT = "> "
 HELP = (
     "/new            begin a new conversation",
     "/thread [ID]    show this conversation's id, or go to another one",
+    "/answer         answer what this conversation waits for: tool calls to allow, questions",
     "/stop           stop what runs on this conversation, whoever started it",
     "/status         show the server's version, model and state",
     "/help           show this",
@@ -31,10 +33,13 @@ def converse(session: Session) -> int:
     """Ask and answer until the person leaves; 0, or 130 when it was with Ctrl-C."""
     _enable_editing()
     session.screen.notice(f"thread {session.thread_id} · /help")
-    pressed = False
+    pressed, asked = False, False
     while True:
         try:
-            line = _read(session)
+            if not asked:
+                asked = True
+                _answer_open(session)
+            line = session.screen.read(PROMPT)
             pressed = False
             if _handle(session, line) is _Next.LEAVE:
                 return ExitCode.OK
@@ -47,6 +52,8 @@ def converse(session: Session) -> int:
                 return ExitCode.INTERRUPTED
             pressed = True
             session.screen.notice("Ctrl-C again, /quit or Ctrl-D leaves")
+        except NotText as error:
+            session.screen.notice(str(error))
         except ClientError as error:
             session.screen.notice(f"{error.detail} ({error.code})")
 
@@ -57,14 +64,6 @@ def _enable_editing() -> None:
     except ImportError:  # a Python without it: the terminal's own line editing is left
         return
     readline.set_auto_history(True)
-
-
-def _read(session: Session) -> str:
-    if session.screen.on_terminal:
-        return input(PROMPT)
-    # The answers go elsewhere, and the prompt must not be among them.
-    print(PROMPT, end="", file=sys.stderr, flush=True)
-    return input()
 
 
 def _handle(session: Session, line: str) -> _Next:
@@ -78,8 +77,28 @@ def _handle(session: Session, line: str) -> _Next:
 
 
 def _say(session: Session, text: str) -> None:
-    end = session.ask(text)
-    if isinstance(end, RunFailed):
+    try:
+        end = session.ask(text)
+    except RefusedError as error:
+        if error.code != "interrupt_pending":
+            raise
+        session.screen.notice("· this conversation waits for you; what you said was not sent")
+        _answer_open(session)
+        return
+    _tell_end(session, settle(session, end))
+
+
+def _answer_open(session: Session) -> None:
+    """Ask what was left open, here or in another client."""
+    end = ask_open(session) if session.screen.can_ask else None
+    if end is not None:
+        _tell_end(session, settle(session, end))
+
+
+def _tell_end(session: Session, end: RunEnded | RunFailed) -> None:
+    if waits(end):
+        session.screen.notice("[waits for you: /answer]")
+    elif isinstance(end, RunFailed):
         session.screen.notice(f"run failed: {end.code}: {end.detail}")
     elif end.outcome is not RunOutcome.COMPLETED:
         session.screen.notice(f"[{end.outcome.value}]")
@@ -95,6 +114,10 @@ def _command(session: Session, text: str) -> _Next:
         session.screen.notice(f"thread {session.thread_id}")
     elif word == "/thread":
         _thread(session, argument)
+    elif word == "/answer":
+        if not session.questions():
+            session.screen.notice("nothing waits for you here")
+        _answer_open(session)
     elif word == "/stop":
         session.stop()
         session.screen.notice("stopped")
@@ -109,11 +132,13 @@ def _command(session: Session, text: str) -> _Next:
 
 
 def _thread(session: Session, argument: str) -> None:
-    if argument and not THREAD_ID.fullmatch(argument):
-        session.screen.notice("a thread id has 1 to 255 of the characters A-Z a-z 0-9 . _ ~ : @ -")
+    if argument and not is_thread_id(argument):
+        session.screen.notice(ID_RULE)
         return
     session.thread_id = argument or session.thread_id
     session.screen.notice(f"thread {session.thread_id}")
+    if argument:
+        _answer_open(session)
 
 
 def _status(session: Session) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import aclosing, suppress
 from types import TracebackType
@@ -17,9 +17,23 @@ from typing import Any, Self, TypeVar
 
 from pizzabot.cli.chat_memory import LastThreads
 from pizzabot.cli.chat_screen import Screen
-from pizzabot.client import Client, ClientError, EventReader, RefusedError, RunEnded, RunFailed, uuid7
+from pizzabot.client import (
+    Client,
+    ClientError,
+    EventReader,
+    Question,
+    RefusedError,
+    RunEnded,
+    RunFailed,
+    StartedRun,
+    uuid7,
+)
 
 T = TypeVar("T")
+
+QUIET_SECONDS = 2.0
+"""Without a word for so long, one asks what the server is doing; and then every"""
+POLL_SECONDS = 1.0
 
 STOP_SECONDS = 10.0
 """How long a stopped run may take to end before the client leaves without it."""
@@ -71,6 +85,10 @@ class Session:
         await self._client.__aexit__(None, None, None)
         await self._loop.shutdown_asyncgens()
 
+    @property
+    def url(self) -> str:
+        return self._client.url
+
     def connect(self) -> None:
         """Raises `UnreachableError` or `IncompatibleError`."""
         self._do(self._client.check_identity())
@@ -104,9 +122,27 @@ class Session:
 
     def ask(self, text: str) -> RunEnded | RunFailed:
         """Say `text`, show what comes, return how it ended. Ctrl-C stops the run; a later second one leaves at once."""
+        return self._carry_out(
+            lambda run_id: self._client.start(self.thread_id, text, model=self._model, run_id=run_id)
+        )
+
+    def answer(self, answers: Mapping[str, Any]) -> RunEnded | RunFailed:
+        """Answer questions by their ids and follow the run that goes on, like `ask`."""
+        return self._carry_out(lambda run_id: self._client.respond(self.thread_id, answers, run_id=run_id))
+
+    def questions(self) -> Sequence[Question]:
+        """What waits for a person on this thread; nothing on one that is not stored yet."""
+        try:
+            return self._do(self._client.questions(self.thread_id))
+        except RefusedError as error:
+            if error.status == 404:
+                return ()
+            raise
+
+    def _carry_out(self, start: Callable[[str], Coroutine[Any, Any, StartedRun]]) -> RunEnded | RunFailed:
         self.stopped = False
         run_id = uuid7()
-        answering = asyncio.run_coroutine_threadsafe(self._answer(text, run_id), self._loop)
+        answering = asyncio.run_coroutine_threadsafe(self._follow(start(run_id)), self._loop)
         before = signal.signal(signal.SIGINT, self._stopper(run_id, answering))
         try:
             return answering.result()
@@ -141,26 +177,43 @@ class Session:
         """Stop whatever runs on the thread, whoever started it."""
         self._do(self._client.stop(self.thread_id))
 
-    async def _answer(self, text: str, run_id: str) -> RunEnded | RunFailed:
-        run = await self._client.start(self.thread_id, text, model=self._model, run_id=run_id)
-        if self.stopped:
-            # Ctrl-C came before the server knew the run, so that the first request to stop found nothing.
-            await self._client.stop(run.thread_id, run.run_id)
-        self._remember()
-        self.screen.begin(run.thread_id, run.run_id)
-        reader = EventReader(run.run_id)
-        end: RunEnded | RunFailed | None = None
-        async with aclosing(self._client.frames_of(run)) as frames:
-            async for frame in frames:
-                self.screen.frame(frame)
-                for event in reader.read(frame):
-                    self.screen.event(event)
-                    if isinstance(event, RunEnded | RunFailed):
-                        end = event
+    async def _follow(self, starting: Coroutine[Any, Any, StartedRun]) -> RunEnded | RunFailed:
+        waiting = asyncio.create_task(self._say_what_it_waits_for())
+        try:
+            run = await starting
+            if self.stopped:
+                # Ctrl-C came before the server knew the run, so that the first request to stop found nothing.
+                await self._client.stop(run.thread_id, run.run_id)
+            self._remember()
+            self.screen.begin(run.thread_id, run.run_id)
+            reader = EventReader(run.run_id)
+            end: RunEnded | RunFailed | None = None
+            async with aclosing(self._client.frames_of(run)) as frames:
+                async for frame in frames:
+                    self.screen.frame(frame)
+                    for event in reader.read(frame):
+                        waiting.cancel()
+                        self.screen.event(event)
+                        if isinstance(event, RunEnded | RunFailed):
+                            end = event
+        finally:
+            waiting.cancel()
         self.screen.end()
         if end is None:
             raise ClientError("bad_answer", "the run ended without saying how")
         return end
+
+    async def _say_what_it_waits_for(self) -> None:
+        """After a while without a word: whether the server is still loading, each reason once."""
+        said = ""
+        await asyncio.sleep(QUIET_SECONDS)
+        while True:
+            with suppress(ClientError):
+                line = waits_for(await self._client.status(), self._model)
+                if line and line != said:
+                    self.screen.notice(f"· {line}")
+                    said = line
+            await asyncio.sleep(POLL_SECONDS)
 
     def _remember(self) -> None:
         problem = self._memory.put(self._client.url, self.thread_id)
@@ -169,3 +222,14 @@ class Session:
 
     def _do(self, work: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
+
+
+def waits_for(status: Mapping[str, Any], model: str | None) -> str | None:
+    """What keeps the server from answering yet. `model` is the one that was asked for, None for the server's own."""
+    runtime, state = status.get("runtime"), status.get("modelState")
+    default = status.get("model")
+    if isinstance(state, Mapping) and state.get("state") == "loading" and model in (None, default):
+        return f"the model {default} is being loaded; the first time, its weights are fetched before that"
+    if isinstance(runtime, Mapping) and runtime.get("state") == "loading":
+        return "the server has just been started and is still loading"
+    return None

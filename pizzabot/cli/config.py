@@ -39,20 +39,25 @@ def run(arguments: Namespace) -> int:
 
 
 def _show(settings: Settings) -> int:
+    from pizzabot.cli.effective import effective_values
     from pizzabot.settings.paths import dotted
 
+    values, trouble = effective_values(settings)
     print(f"# {settings.file or 'no configuration file'}")
-    for setting in settings.values():
+    if trouble:
+        print(f"# without the settings of plugins: {process_redactor()(trouble)}")
+    for setting in values:
         print(f"{dotted(setting.path)} = {_text(shown(setting, settings))}  # {setting.source}")
     return ExitCode.OK
 
 
 def _show_json(settings: Settings) -> int:
+    from pizzabot.cli.effective import effective_values
     from pizzabot.settings.paths import dotted
 
     values = [
         {"path": dotted(setting.path), "value": shown(setting, settings), "source": setting.source}
-        for setting in settings.values()
+        for setting in effective_values(settings)[0]
     ]
     print(json.dumps({"file": str(settings.file) if settings.file else None, "values": values}, indent=2))
     return ExitCode.OK
@@ -62,6 +67,8 @@ def shown(setting: SettingValue, settings: Settings) -> Any:
     """The value as it may be printed: a reference as written, a secret as `<redacted>`."""
     if parse_reference(setting.value, keys=settings.keys) is not None:
         return setting.value
+    if setting.value is None:
+        return None
     if names_a_secret(setting.path[-1]) and isinstance(setting.value, str | list) and setting.path[0] != "secrets":
         return REDACTED
     return process_redactor().structure(setting.value)

@@ -1,12 +1,13 @@
-"""Whether settings fit the installed plugins: each chosen `use` exists, its section is valid, its secrets are set."""
+"""Whether settings fit the installed plugins: each chosen `use` exists, its section is valid, its secrets are set, and
+the provider of each model can be made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pizzabot.cli.context import load_plugins, secrets_of
+from pizzabot.cli.context import load_plugins, make_context, secrets_of
 from pizzabot.cli.redaction import process_redactor
 from pizzabot_hookspecs.errors import InvalidRequest, PizzabotError
 
@@ -26,21 +27,25 @@ class _Use:
     setting: str
 
 
+class _Placed(InvalidRequest):
+    """A problem whose text says the setting and where it is written."""
+
+
 def check(settings: Settings) -> tuple[list[str], list[str]]:
     """Problems, which stop a start or a model, and notes, which do not."""
     plugins = load_plugins(settings)
-    problems: list[str] = []
     try:
         secrets = secrets_of(settings, plugins)
     except PizzabotError as error:
-        return [f"{error.detail} ({settings.provenance('secrets.use')})"], []
+        source = settings.provenance("secrets.use")
+        # What stands there by default is not what is wrong: then it is a section of `[secrets]`, which the text names.
+        return [error.detail if source == "default" else f"secrets.use ({source}): {error.detail}"], []
+    checking = _Checking(settings, plugins, secrets)
     for use in _uses(settings):
-        try:
-            record = plugins.choose(use.kind, use.offer)
-            _check_section(settings, use, record, secrets)
-        except PizzabotError as error:
-            problems.append(f"{use.setting} ({settings.provenance(use.setting)}): {error.detail}")
-    problems += _check_models(settings, plugins)
+        checking.use(use)
+    for setting, model in _named_models(settings):
+        checking.model(setting, model)
+    problems = list(dict.fromkeys(checking.problems))
     return problems, [*_unused(settings, plugins), *plugins.notes()]
 
 
@@ -56,31 +61,86 @@ def _uses(settings: Settings) -> Iterator[_Use]:
         yield _Use("model_providers", offer, "models", name, setting)
 
 
-def _check_section(settings: Settings, use: _Use, record: OfferRecord, secrets: SecretResolver) -> None:
-    from pizzabot.kernel.creation import validate
-    from pizzabot.settings import resolve_references
-
-    section = resolve_references(settings.section(use.section, use.name), secrets)
-    try:
-        validate(record, use=use.name, section=section, redact=process_redactor())
-    except InvalidRequest as error:
-        raise settings.explain(error, (use.section, use.name)) from error
+def _named_models(settings: Settings) -> Iterator[tuple[str, str]]:
+    if settings.models.default is not None:
+        yield "models.default", settings.models.default
+    for model in settings.models.fallback:
+        yield "models.fallback", model
 
 
-def _check_models(settings: Settings, plugins: Plugins) -> list[str]:
-    """`default` and `fallback` are `<use>:<model>`; the use is a section or a provider."""
-    problems = []
-    named = [("models.default", settings.models.default)] if settings.models.default else []
-    for setting, model in [*named, *(("models.fallback", model) for model in settings.models.fallback)]:
-        use, separator, name = str(model).partition(":")
+class _Checking:
+    """Collects problems, each with the setting it is about and the place where that is written."""
+
+    def __init__(self, settings: Settings, plugins: Plugins, secrets: SecretResolver) -> None:
+        self._settings = settings
+        self._plugins = plugins
+        self._secrets = secrets
+        self.problems: list[str] = []
+
+    def use(self, use: _Use) -> None:
+        try:
+            record = self._plugins.choose(use.kind, use.offer)
+            section = self._section(use, record)
+            if use.kind == "model_providers":
+                self._provider(record, use.name, section)
+        except _Placed as error:
+            self.problems.append(error.detail)
+        except PizzabotError as error:
+            self._add(use.setting, error)
+
+    def model(self, setting: str, model: str) -> None:
+        """`default` and `fallback` are `<use>:<model>`; the use is a section, checked already, or a provider."""
+        use, separator, name = model.partition(":")
         try:
             if not separator or not use or not name:
-                raise InvalidRequest("invalid_settings", f"a model is USE:MODEL, not {model!r}")
-            if use not in settings.models.uses:
-                plugins.choose("model_providers", use)
+                raise InvalidRequest("invalid_settings", f'a model is USE:MODEL, not "{model}"')
+            if use not in self._settings.models.uses:
+                self._provider(self._plugins.choose("model_providers", use), use, {})
         except PizzabotError as error:
-            problems.append(f"{setting} ({settings.provenance(setting)}): {error.detail}")
-    return problems
+            self._add(setting, error)
+
+    def _add(self, setting: str, error: PizzabotError) -> None:
+        self.problems.append(f"{setting} ({self._settings.provenance(setting)}): {error.detail}")
+
+    def _section(self, use: _Use, record: OfferRecord) -> dict[str, Any]:
+        """The section with its secrets in place. Raises `_Placed` for one that is not set or a value that is wrong."""
+        from pizzabot.kernel.creation import validate
+        from pizzabot.settings import resolve_references
+        from pizzabot_hookspecs.support.references import find_references
+
+        written = self._settings.section(use.section, use.name)
+        table = (use.section, use.name)
+        for path, reference in find_references(written, keys=self._secrets.keys):
+            try:
+                self._secrets.resolve(reference)
+            except PizzabotError as error:
+                raise self._placed((*table, *map(str, path)), error) from error
+        section = resolve_references(written, self._secrets)
+        try:
+            validate(record, use=use.name, section=section, redact=process_redactor())
+        except InvalidRequest as error:
+            explained = self._settings.explain(error, table)
+            raise _Placed(explained.code, explained.detail, fields=explained.fields) from error
+        return section
+
+    def _placed(self, path: tuple[str, ...], error: PizzabotError) -> _Placed:
+        from pizzabot.settings.paths import dotted
+
+        return _Placed(error.code, f"{dotted(path)} ({self._settings.provenance(path)}): {error.detail}")
+
+    def _provider(self, record: OfferRecord, use: str, section: dict[str, Any]) -> None:
+        """Make it as the server would, without asking any endpoint: a missing package or key is found here."""
+        from pizzabot_hookspecs.model_providers import NeedsConfiguration
+
+        made = self._plugins.create(
+            record,
+            use=use,
+            section=section,
+            context=lambda name, inner: make_context(self._settings, name, inner, self._secrets),
+        )
+        missing = made.missing() if isinstance(made, NeedsConfiguration) else None
+        if missing is not None:
+            raise InvalidRequest("credentials", missing)
 
 
 def _unused(settings: Settings, plugins: Plugins) -> Iterator[str]:
@@ -91,7 +151,18 @@ def _unused(settings: Settings, plugins: Plugins) -> Iterator[str]:
         "transports": ("transports", settings.transports.use),
         "secrets": ("secret_stores", settings.secrets.use),
         "skills": ("skill_sources", settings.skills.use),
-        **{kind: (kind, ()) for kind in ("commands", "http_routes", "materializers", "mcp_servers", "observers")},
+        **{
+            kind: (kind, ())
+            for kind in (
+                "admission_policies",
+                "agent_tools",
+                "commands",
+                "http_routes",
+                "materializers",
+                "mcp_servers",
+                "observers",
+            )
+        },
     }
     for section, (kind, chosen) in kinds.items():
         offered = {record.offer.name.replace("-", "_") for record in plugins.offers(kind)}

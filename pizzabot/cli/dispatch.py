@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 _FLAGS = ("--no-plugins", "--debug")
 
 
-def dispatch(words: list[str]) -> int:
-    """Run what `words` ask for. `--no-plugins` and `--debug` count before and after the command."""
+def dispatch(words: list[str], *, listened: bool = True) -> int:
+    """Run what `words` ask for. `--no-plugins` and `--debug` count before and after the command.
+
+    `listened` is whether standard output is open: only a server has something to do without one.
+    """
     before = []
     while words and words[0].startswith("-"):
         option, *words = words
@@ -37,6 +40,9 @@ def dispatch(words: list[str]) -> int:
         print(overview(), file=sys.stderr)
         say("no command given; try `pizzabot serve`, or `pizzabot chat` beside it")
         return ExitCode.USAGE
+    if not listened and words[0] != "serve":
+        say("standard output is closed: there is nowhere to write to")
+        return ExitCode.FAILED
     return run_command(words[0], [*before, *words[1:]])
 
 

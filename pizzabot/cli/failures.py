@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -9,17 +10,22 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from pizzabot.cli.exit_codes import ExitCode, exit_code_of
+from pizzabot.cli.streams import OutputError
 
 _MAX_CHARS = 2_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def say(text: str) -> None:
     """`pizzabot: text` on standard error, one line whatever `text` holds."""
     line = _CONTROL.sub(" ", text).strip()
     line = line if len(line) <= _MAX_CHARS else f"{line[: _MAX_CHARS - 1]}…"
-    with suppress(OSError, ValueError):  # standard error may be closed
+    try:
         sys.stdout.flush()
+    except (OSError, ValueError):  # must not keep the line back
+        _give_up_output()
+    with suppress(OSError, ValueError):  # standard error may be closed, too
         print(f"pizzabot: {line}", file=sys.stderr, flush=True)
 
 
@@ -70,6 +76,13 @@ def _give_up_output() -> None:
         os.close(nowhere)
 
 
+def output_failed(error: OSError) -> int:
+    """Nobody gets what a command has to say."""
+    _give_up_output()
+    say(f"standard output cannot be written: {error.strerror}")
+    return ExitCode.FAILED
+
+
 def _failed(error: Exception, *, debug: bool) -> int:
     from pizzabot.cli.redaction import process_redactor
     from pizzabot_hookspecs.errors import PizzabotError
@@ -83,20 +96,14 @@ def _failed(error: Exception, *, debug: bool) -> int:
     if isinstance(error, PizzabotError):
         say(f"{redact(error.detail)} [{error.code}]")
         return exit_code_of(error.code)
-    if isinstance(error, OSError) and error.filename is None and _output_failed():
-        say(f"standard output cannot be written: {error.strerror}")
-        return ExitCode.FAILED
+    if isinstance(error, OutputError):
+        return output_failed(error)
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        place = f" for {error.filename}" if error.filename else ""
+        say(f"there is no room on the disk{place} ({error.strerror}): make some, or choose another --data-root")
+        return ExitCode.TAKEN
     say(redact(f"unexpected {type(error).__name__}: {error or 'no message'}; {_where(error, debug=debug)}"))
     return ExitCode.FAILED
-
-
-def _output_failed() -> bool:
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _give_up_output()
-        return True
-    return False
 
 
 def _where(error: Exception, *, debug: bool) -> str:

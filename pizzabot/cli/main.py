@@ -19,9 +19,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (`pizzabot.cli.exit_codes`). Never raises."""
     words = list(sys.argv[1:] if argv is None else argv)
     if words == ["--version"]:
-        print(f"pizzabot {__version__}")
+        try:
+            print(f"pizzabot {__version__}", flush=True)
+        except OSError as error:
+            from pizzabot.cli.failures import output_failed
+
+            return output_failed(error)
         return 0
     from pizzabot.cli.dispatch import dispatch
     from pizzabot.cli.failures import guarded
+    from pizzabot.cli.streams import prepare
 
-    return guarded(lambda: dispatch(words), debug="--debug" in words)
+    listened = prepare()
+    return guarded(lambda: dispatch(words, listened=listened), debug="--debug" in words)

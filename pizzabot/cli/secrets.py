@@ -15,6 +15,7 @@ from pizzabot.cli.arguments import add_action, add_settings_options, settings_of
 from pizzabot.cli.context import load_plugins, make_context
 from pizzabot.cli.exit_codes import ExitCode
 from pizzabot.cli.redaction import process_redactor
+from pizzabot.cli.streams import NotText, read_text, text_of
 from pizzabot_hookspecs.errors import InvalidRequest, NotFound, PizzabotError, TooLarge
 from pizzabot_hookspecs.secret_stores import WritableSecretStore
 from pizzabot_hookspecs.support.references import Reference, find_references, parse_reference
@@ -89,7 +90,12 @@ def _open(settings: Settings, plugins: Plugins, name: str) -> SecretStore:
 def _read_value(name: str) -> str:
     """From a prompt that does not echo, or the whole of standard input; one line end at its end is not part of it."""
     prompted = sys.stdin.isatty()
-    value = getpass.getpass(f"value of {name}: ") if prompted else sys.stdin.read(MAX_VALUE_CHARS + 2)
+    try:
+        value = (
+            text_of(getpass.getpass(f"value of {name}: ")) if prompted else read_text(sys.stdin, MAX_VALUE_CHARS + 1)
+        )
+    except NotText as error:
+        raise InvalidRequest("secret_not_text", f"the value of {name} cannot be kept: {error}") from None
     value = value.removesuffix("\n").removesuffix("\r")
     if not value.strip():
         raise InvalidRequest("empty_secret", f"no value was given for {name}: nothing was set")
@@ -107,8 +113,11 @@ def _list(settings: Settings, plugins: Plugins) -> int:
     for reference, path in sorted(found.items(), key=lambda item: str(item[0])):
         where = ".".join(str(part) for part in path)
         print(f"{reference}  {_state(resolver, reference)}  used by {where}")
-    for name in _kept_in_file(settings, plugins) - {reference.name for reference in found if reference.key == "file"}:
+    kept = _kept_in_file(settings, plugins)
+    for name in sorted(kept - {reference.name for reference in found if reference.key == "file"}):
         print(f"{Reference('file', name)}  set  not used by the configuration")
+    if not found and not kept:
+        print("no secrets: the configuration refers to none, and the file store holds none")
     return ExitCode.OK
 
 

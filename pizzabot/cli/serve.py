@@ -18,9 +18,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pizzabot.host.app import PizzabotHost
     from pizzabot.host.ground import Ground
+    from pizzabot.host.readiness import Background
 
 OPEN_FILES = 16_384
 """What a server asks the system for at its start; the hard limit counts where it is lower."""
+
+MODEL_SECONDS = 1.0
+"""What the start waits for the model before it says that it is being loaded."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,11 +32,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", metavar="N", type=_port, help="port to listen on, 0 for any (default 8080)")
     parser.add_argument("--data-root", metavar="DIR", type=_folder, help="folder of this installation's data")
     parser.add_argument("--config", metavar="FILE", type=Path, help="the pizzabot.toml to use")
-    parser.add_argument("--model", metavar="USE:MODEL", help="the default model, such as local:smollm2-135m")
+    parser.add_argument(
+        "--model", metavar="USE:MODEL", type=_model, help="the default model, such as local:smollm2-135m"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until SIGINT or SIGTERM; 0 after an orderly stop. Raises `PizzabotError` when it cannot start."""
+    """Serve until SIGINT, SIGTERM or SIGHUP; 0 after an orderly stop. Raises `PizzabotError` when it cannot start."""
     from pizzabot.cli.redaction import process_redactor
     from pizzabot.host.ground import open_ground
     from pizzabot.host.models.registry import split_model_id
@@ -67,6 +73,12 @@ def _port(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a port: a number from 0 to 65535")
 
 
+def _model(text: str) -> str:
+    if text.strip():
+        return text
+    raise argparse.ArgumentTypeError("it is empty: name a model as USE:MODEL, or leave the option out")
+
+
 def _folder(text: str) -> Path:
     if text.strip():
         return Path(text)
@@ -93,13 +105,22 @@ async def _serve(ground: Ground) -> None:
     async with open_host(ground) as host:
         bound = await bind_transports(host, ground.settings.transports.use)
         host.observers.started()
-        _say_hello(host, [item.transport.address for item in bound])
-        await serve_until(stop, bound)
-        print("pizzabot: stopping", file=sys.stderr)
+        addresses = [item.transport.address for item in bound]
+        _say_hello(host, addresses)
+        saying = asyncio.create_task(_say_how_the_model_is(host, addresses), name="say how the model is")
+        try:
+            await serve_until(stop, bound)
+        finally:
+            saying.cancel()
+        with suppress(OSError):  # after SIGHUP there may be no terminal left
+            print("pizzabot: stopping", file=sys.stderr)
 
 
 def _stop_on_signals(stop: asyncio.Event) -> None:
-    """The first signal stops in order, the second one at once."""
+    """The first signal stops in order, a second one of a person's at once.
+
+    SIGHUP says that the terminal is gone, and may come together with others; under `nohup` it stays ignored.
+    """
 
     def asked() -> None:
         if stop.is_set():
@@ -109,6 +130,8 @@ def _stop_on_signals(stop: asyncio.Event) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, asked)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        loop.add_signal_handler(signal.SIGHUP, stop.set)
 
 
 def _chat_command(addresses: list[str]) -> str:
@@ -119,21 +142,56 @@ def _chat_command(addresses: list[str]) -> str:
 
 def _say_hello(host: PizzabotHost, addresses: list[str]) -> None:
     """The first lines that a person sees, and the line that a program waits for."""
-    from pizzabot.host.models.advice import WAYS
-
     print(f"pizzabot is listening on {', '.join(addresses)}", flush=True)
     if (file := host.ground.settings.file) is not None:
         print(f"  configuration {file}", flush=True)  # it may be one that happened to lie in the working folder
     broken = [report for report in host.ground.plugins.report() if report.state.broken]
     for report in broken:
         print(f"  plugin {report.name} is {report.state.value}: {host.ground.redact(report.reason or '')}", flush=True)
+
+
+async def _say_how_the_model_is(host: PizzabotHost, addresses: list[str]) -> None:
+    """Whether one can talk to it now, and for a model that takes its time what became of it."""
+    from pizzabot.host.models.advice import ways
+
     default = host.registry.default
-    if (problem := host.model_problem()) is not None:
-        print(f"  model {default} cannot be used: {problem}", flush=True)
+    if default is None:
+        _tell("no model is configured yet; ways to get one:")
+        for number, way in enumerate(ways(), start=1):
+            _tell(f"{number}. {way.title}\n       {way.command}")
         return
-    if default is not None:
-        print(f"  model {default}; talk to it: {_chat_command(addresses)}", flush=True)
-        return
-    print("  no model is configured yet; ways to get one:", flush=True)
-    for number, way in enumerate(WAYS, start=1):
-        print(f"  {number}. {way.title}\n       {way.command}", flush=True)
+    problem = host.model_problem()
+    if problem is None:
+        usable = f"; talk to it: {_chat_command(addresses)}"
+        try:
+            async with asyncio.timeout(MODEL_SECONDS):
+                await _settled(host.model_loading)
+        except TimeoutError:
+            _tell(f"model {default} is being loaded{usable}")
+            await _settled(host.model_loading)
+            usable = " is loaded"
+        problem = _why_not(host)
+    if problem is None:
+        _tell(f"model {default}{usable}")
+    elif (stand_in := host.registry.answering) is not None:
+        _tell(f"model {default} cannot be used: {problem}; {stand_in} answers: {_chat_command(addresses)}")
+    else:
+        _tell(f"model {default} cannot be used: {problem}")
+
+
+async def _settled(loading: Background) -> None:
+    from pizzabot_hookspecs import PizzabotError
+
+    with suppress(PizzabotError):
+        await loading.ready()
+
+
+def _why_not(host: PizzabotHost) -> str | None:
+    error = host.model_loading.error or host.registry.passed_over
+    return None if error is None else host.ground.redact(error.detail)
+
+
+def _tell(line: str) -> None:
+    """A line of the start; one that comes late must not end a server that nobody listens to any more."""
+    with suppress(OSError):
+        print(f"  {line}", flush=True)

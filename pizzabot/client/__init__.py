@@ -10,7 +10,7 @@
 Errors:
 
 ClientError                 `code` and `detail`, one line
- ├── UnreachableError       no answer, after the tries that are allowed
+ ├── UnreachableError       no answer, or one that says that the server stops, after the tries that are allowed
  ├── IncompatibleError      something answers, but no pizzabot of this protocol
  ├── RefusedError           the server says no; `code` is the server's, `status` HTTP's
  └── StreamCutError         the stream cannot be followed to its end
@@ -19,10 +19,11 @@ ClientError                 `code` and `detail`, one line
 from pizzabot.client.connection import Client, StartedRun
 from pizzabot.client.errors import ClientError, IncompatibleError, RefusedError, StreamCutError, UnreachableError
 from pizzabot.client.events import (
-    ApprovalNeeded,
     Event,
     EventReader,
     Gap,
+    MessageCut,
+    Question,
     ReasoningDelta,
     RunEnded,
     RunFailed,
@@ -35,13 +36,14 @@ from pizzabot.client.events import (
 from pizzabot.client.ids import uuid7
 
 __all__ = [
-    "ApprovalNeeded",
     "Client",
     "ClientError",
     "Event",
     "EventReader",
     "Gap",
     "IncompatibleError",
+    "MessageCut",
+    "Question",
     "ReasoningDelta",
     "RefusedError",
     "RunEnded",

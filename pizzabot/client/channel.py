@@ -23,6 +23,8 @@ ANSWER_SECONDS = 30.0
 SILENCE_SECONDS = 30.0
 """The server sends a heartbeat every 5 s; a stream that is silent for longer is dead."""
 MAX_ANSWER_BYTES = 64_000_000
+STOPPING = frozenset({"stopping", "shutting_down"})
+"""Codes of a server that goes away: it may be back in a moment."""
 
 
 class Channel:
@@ -122,6 +124,8 @@ class Channel:
             if status >= 500 or status in (408, 429):
                 raise UnreachableError("unavailable", f"{self.url} answers with HTTP {status}")
             code = "unauthorized" if status in (401, 403) else "bad_answer"
+        if code in STOPPING:
+            raise UnreachableError(code, f"the server at {self.url} is being stopped")
         detail = answer.get("message") or answer.get("detail") or f"{self.url} answers with HTTP {status}"
         raise RefusedError(code, " ".join(str(detail).split()), status=status)
 

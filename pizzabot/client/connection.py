@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from pizzabot.client.channel import TRIES, Channel
 from pizzabot.client.errors import IncompatibleError, RefusedError, StreamCutError, UnreachableError
-from pizzabot.client.events import Event, EventReader, is_last, run_of
+from pizzabot.client.events import Event, EventReader, Question, is_last, question_of, run_of
 from pizzabot.client.ids import uuid7
 
 PROTOCOL_VERSION = 1
@@ -118,7 +118,25 @@ class Client:
         }
         if model is not None:
             params["config"] = {"configurable": {"model": model}}
-        envelope = await self._channel.post_safely(*self._command(thread_id, "run.start", params))
+        return await self._started(thread_id, "run.start", params)
+
+    async def questions(self, thread_id: str) -> Sequence[Question]:
+        """What waits for a person on this thread, oldest first: `GET /threads/:id/interrupts`."""
+        answer = await self._channel.get(f"{_path(thread_id)}/interrupts")
+        listed = answer.get("interrupts")
+        return [question_of(entry) for entry in listed or () if isinstance(entry, Mapping)]
+
+    async def respond(self, thread_id: str, answers: Mapping[str, Any], *, run_id: str | None = None) -> StartedRun:
+        """`input.respond`: answer questions by their ids and return the run that goes on.
+
+        All are taken or none. Raises `RefusedError`: `invalid_decision`, `already_decided`, `no_such_interrupt`.
+        """
+        responses = [{"interrupt_id": name, "response": answer} for name, answer in answers.items()]
+        params = {"run_id": run_id or uuid7(), "responses": responses}
+        return await self._started(thread_id, "input.respond", params)
+
+    async def _started(self, thread_id: str, method: str, params: Mapping[str, Any]) -> StartedRun:
+        envelope = await self._channel.post_safely(*self._command(thread_id, method, params))
         started, meta = envelope.get("result"), envelope.get("meta")
         if not isinstance(started, Mapping) or not isinstance(meta, Mapping):
             raise IncompatibleError("bad_answer", f"{self.url} accepts a run without saying which")

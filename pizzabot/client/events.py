@@ -54,11 +54,20 @@ class ToolFailed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ApprovalNeeded:
-    """The run waits for a decision; `payload` is the interrupt's value."""
+class Question:
+    """The run waits for a person. `kind` is approval, input or recovery; `payload` is what is asked."""
 
     interrupt_id: str
+    kind: str
     payload: Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MessageCut:
+    """A message of the assistant broke off. Where another one follows in the same run, that one stands in for it."""
+
+    message_id: str
+    reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,7 +96,16 @@ class RunFailed:
 
 
 Event: TypeAlias = (
-    TextDelta | ReasoningDelta | ToolStarted | ToolFinished | ToolFailed | ApprovalNeeded | Gap | RunEnded | RunFailed
+    TextDelta
+    | ReasoningDelta
+    | MessageCut
+    | ToolStarted
+    | ToolFinished
+    | ToolFailed
+    | Question
+    | Gap
+    | RunEnded
+    | RunFailed
 )
 
 
@@ -122,9 +140,7 @@ class EventReader:
             if is_last(frame):
                 yield self._ending(data)
         elif method == "input.requested":
-            yield ApprovalNeeded(
-                interrupt_id=str(data.get("interrupt_id", "")), payload=data.get("payload", data.get("value"))
-            )
+            yield question_of(data)
         elif method == "custom" and data.get("name") == "pizzabot.gap":
             yield _gap(data)
         elif method == "messages" and not _inside_a_tool(namespace):
@@ -151,6 +167,8 @@ class EventReader:
         message_id, role = self._messages.get(key, ("", "ai"))
         if role not in ("ai", "assistant"):
             return
+        if event == "error":
+            yield MessageCut(message_id=message_id, reason=str(data.get("message") or "no reason"))
         if event == "content-block-delta":
             yield from self._piece(_mapping(data.get("delta")), message_id, data.get("index"))
         elif event in ("content-block-start", "content-block-finish"):
@@ -177,6 +195,13 @@ class EventReader:
         self._said[message_id, index] = self._said.get((message_id, index), "") + text
         _forget_oldest(self._said)
         yield (TextDelta if kind == "text" else ReasoningDelta)(text=text, message_id=message_id)
+
+
+def question_of(data: Mapping[str, Any]) -> Question:
+    """Of an `input.requested` frame, or of an entry of `GET /threads/:id/interrupts`."""
+    interrupt_id = data.get("interrupt_id", data.get("interruptId", ""))
+    payload = data.get("payload", data.get("value"))
+    return Question(interrupt_id=str(interrupt_id), kind=str(data.get("kind") or "approval"), payload=payload)
 
 
 def _tool(data: Mapping[str, Any]) -> Iterator[Event]:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pizzabot import __version__
 from pizzabot.host.ground import Ground
 from pizzabot.host.ids import uuid7
-from pizzabot.host.models.advice import WAYS
+from pizzabot.host.models.advice import ways
 from pizzabot.host.models.catalogue import Catalogue
 from pizzabot.host.models.registry import ModelRegistry, split_model_id
 from pizzabot.host.observers import ObserverBoard
@@ -172,12 +172,12 @@ class PizzabotHost:
             for report in reports
             if report.state.broken
         ]
-        ways: list[JsonValue] = [{"title": way.title, "command": way.command} for way in WAYS]
+        to_a_model: list[JsonValue] = [{"title": way.title, "command": way.command} for way in ways()]
         return {
             "version": __version__,
             "model": default,
             "modelState": self._model_state() if default is not None else None,
-            "waysToGetAModel": ways if default is None else [],
+            "waysToGetAModel": to_a_model if default is None else [],
             "runtime": {"use": self.ground.settings.runtime.use, **self.runtime_loading.to_json()},
             "storage": {"use": self.ground.settings.storage.use},
             "transports": transports,

@@ -25,6 +25,7 @@ _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 def check_shape(merged: Merged) -> None:
     """Raises `InvalidRequest`: `unknown_setting` for a section or key that nothing reads, `invalid_settings` for a
     value that stands where a table belongs or the other way round."""
+    _check_text(merged)
     sections = Document.model_fields
     for name, value in merged.values.items():
         if name not in sections:
@@ -38,6 +39,17 @@ def check_shape(merged: Merged) -> None:
     for name in merged.values.get("models", {}):
         if name not in _RESERVED and not _USE_OF_MODELS.fullmatch(name):
             raise invalid(("models", name), "a use is letters, digits, _ . - and at most 64 of them", merged)
+
+
+def _check_text(merged: Merged) -> None:
+    """A variable or an option may hold any bytes; all but a path has to be text."""
+    for path, value in leaves(merged.values, ()):
+        if path == ("data_root",):
+            continue
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise invalid(path, "it is not text in UTF-8", merged) from None
 
 
 def _check_section(name: str, table: Mapping[str, Any], model: type[BaseModel], merged: Merged) -> None:

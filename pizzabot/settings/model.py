@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MAX_NAMES = 100
@@ -29,8 +29,17 @@ def _listed(value: object) -> object:
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
+def _different(names: tuple[str, ...]) -> tuple[str, ...]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f'"{twice[0]}" stands in it twice')
+    return names
+
+
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), Field(max_length=MAX_NAMES)]
+Uses = Annotated[Names, AfterValidator(_different)]
+"""Each is made once: a second one would take the first one's address, or be asked for nothing."""
 
 
 class Section(BaseModel):
@@ -70,7 +79,7 @@ class ModelsSection(KindSection):
     """`default` and `fallback` are model ids, `<use>:<model>`."""
 
     default: Name | None = None
-    fallback: Names = ()
+    fallback: Uses = ()
 
     @property
     def uses(self) -> dict[str, str]:
@@ -79,17 +88,17 @@ class ModelsSection(KindSection):
 
 
 class TransportsSection(KindSection):
-    use: Names = ("http",)
+    use: Uses = ("http",)
 
 
 class SecretsSection(KindSection):
-    use: Names = ("environment", "keyring", "file")
+    use: Uses = ("environment", "keyring", "file")
 
 
 class SkillsSection(KindSection):
     """`use` orders skill sources; those it does not name come after, by name."""
 
-    use: Names = ()
+    use: Uses = ()
 
 
 class LoggingSection(Section):
@@ -123,7 +132,7 @@ class Document(BaseSettings):
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         if value is not None and not value.is_absolute():
-            raise ValueError("it has to be an absolute path by now")
+            raise ValueError("it is empty: name a folder")  # any other one is absolute by now
         return value
 
 

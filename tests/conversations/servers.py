@@ -67,9 +67,19 @@ class Server:
                 break
         raise AssertionError(f"the server did not start: {self.errors()}")
 
-    def stop(self) -> int:
-        """SIGINT and the exit code."""
-        return self._end(signal.SIGINT)
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """The signal and the exit code."""
+        return self._end(number)
+
+    def wait_for_line(self, words: str) -> str:
+        """The next line of standard output that has `words`; those before it are passed over."""
+        assert self._process is not None
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.printed += line
+            if words in line:
+                return line
+        raise AssertionError(f"{words!r} was not printed: {self.printed}")
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -90,7 +100,7 @@ class Server:
             process.wait(timeout=STOP_SECONDS)
         finally:
             process.kill()
-            self.printed = process.stdout.read()
+            self.printed += process.stdout.read()
             process.stdout.close()
             process.wait()
             self._errors.close()

@@ -11,6 +11,8 @@ import re
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -25,6 +27,7 @@ from talking import HttpConversation, ask, text_of
 
 from pizzabot.testing.plugins import install_plugin
 
+PROGRAM = "from pizzabot.cli import main; sys.exit(main())"
 FAILED, USAGE, CONFIGURATION, TAKEN, STORAGE, UNREACHABLE = 1, 2, 3, 4, 5, 6
 TOKEN = "a-token-of-more-than-32-characters-for-tests"
 
@@ -235,17 +238,35 @@ def test_a_configuration_that_was_named_and_is_not_there_is_exit_code_3(tmp_path
 @pytest.mark.parametrize(
     ("environ", "expected"),
     [
-        ({}, "no token is set; set PIZZABOT_API_TOKEN, or bind 127.0.0.1"),
-        ({"PIZZABOT_API_TOKEN": "short"}, "a token of at least 32 characters; the one set has 5"),
-        ({"PIZZABOT_API_TOKEN": TOKEN}, "no browser origin is named; set PIZZABOT_ALLOWED_ORIGINS"),
+        (
+            {},
+            ["no token is set (PIZZABOT_API_TOKEN", " and no browser origin is named (PIZZ", "set both, or bind 127.0"],
+        ),
+        ({"PIZZABOT_API_TOKEN": "short"}, ["its token has 5 characters instead of at least 32", "no browser origin"]),
+        (
+            {"PIZZABOT_API_TOKEN": TOKEN},
+            ["and no browser origin is named (PIZZABOT_ALLOWED_ORIGINS", "set it, or bind"],
+        ),
+        ({"PIZZABOT_ALLOWED_ORIGINS": "https://a.example"}, ["and no token is set", "set it, or bind 127.0.0.1"]),
     ],
-    ids=["no token", "short token", "no origins"],
+    ids=["nothing", "short token", "no origins", "no token"],
 )
-def test_a_bind_beyond_loopback_is_refused_for_token_then_length_then_origins(tmp_path, environ, expected):
+def test_a_bind_beyond_loopback_is_refused_with_all_that_is_missing(tmp_path, environ, expected):
     code, line = refused_start(tmp_path, "--host", "0.0.0.0", environ=environ)
     assert code == CONFIGURATION
     assert line.startswith("host 0.0.0.0 ")
-    assert expected in line
+    for words in expected:
+        assert words in line
+
+
+def test_a_host_without_an_address_is_said_to_have_none_before_anything_else(tmp_path):
+    code, line = refused_start(tmp_path, "--host", "nowhere.invalid")
+    assert (code, line.startswith("host 'nowhere.invalid' has no address")) == (CONFIGURATION, True)
+
+
+def test_an_empty_model_is_exit_code_2(tmp_path):
+    code, line = refused_start(tmp_path, "--model", "")
+    assert (code, line.startswith("argument --model: it is empty: name a model as USE:MODEL")) == (USAGE, True)
 
 
 @pytest.mark.parametrize("port", ["many", "-1", "65536"])
@@ -296,7 +317,21 @@ def test_a_data_root_that_cannot_be_written_is_exit_code_4(tmp_path, place):
     assert code == TAKEN
     assert line.startswith(f"data root {root} cannot be used: ")
     assert "choose another one with --data-root" in line
+    assert ("it is a file, not a folder" in line) is (place == "a file")
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_a_disk_without_room_is_exit_code_4_with_the_way_out(tmp_path):
+    """A limit on the size of files: for the process the same as a full disk."""
+    started = f"import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); {PROGRAM}"
+    ended = subprocess.run(
+        [sys.executable, "-c", started, "serve", "--port", "0", "--data-root", str(tmp_path / "data")],
+        env=clean_environment(tmp_path), cwd=tmp_path, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode == TAKEN
+    line = ended.stderr.splitlines()[-1]
+    assert line.startswith(f"pizzabot: data root {tmp_path / 'data'} cannot be used: File too large; make room on")
 
 
 def test_an_empty_data_root_is_exit_code_2_and_the_working_folder_stays_as_it_is(tmp_path):
@@ -381,6 +416,30 @@ def test_an_unknown_model_is_said_at_the_start_in_the_status_and_by_each_turn(tm
         assert server.stop() == 0
     assert f"model {model} cannot be used: {expected}" in server.printed
     assert "talk to it" not in server.printed
+
+
+def test_a_model_that_cannot_be_loaded_is_said_once_it_is_known(tmp_path):
+    environ = clean_environment(tmp_path)
+    with running_server(tmp_path, model="openai:x", environ=environ) as server:
+        line = server.wait_for_line("cannot be used")
+        assert line.startswith("  model openai:x cannot be used: ")
+        assert "no API key: set OPENAI_API_KEY" in line
+        assert server.stop() == 0
+    assert "talk to it" not in server.printed
+
+
+def test_a_fallback_that_answers_is_named_at_the_start(tmp_path):
+    config = '[models]\nfallback = ["echo:echo"]'
+    with running_server(tmp_path, model="openai:x", config=config, environ=clean_environment(tmp_path)) as server:
+        line = server.wait_for_line("cannot be used")
+        assert "; echo:echo answers: pizzabot chat --url http" in line
+
+
+def test_a_terminal_that_goes_away_stops_the_server_in_order(tmp_path):
+    with running_server(tmp_path) as server:
+        assert answer(server, "hello") == "hello"
+        assert server.stop(signal.SIGHUP) == 0
+    assert "pizzabot: stopping" in server.errors()
 
 
 @contextmanager

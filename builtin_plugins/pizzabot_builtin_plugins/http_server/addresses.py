@@ -27,30 +27,29 @@ def is_loopback(host: str) -> bool:
 
 
 def check_exposure(settings: HttpSettings) -> None:
-    """Refuse a bind beyond loopback without a token, with a short one, or without explicit origins, in this order.
+    """Refuse a bind beyond loopback without a token, with a short one, or without explicit origins.
 
-    Raises `NotPermitted` with `token_required`, `token_too_short` or `origins_required`.
+    Raises `NotPermitted` with `token_required`, `token_too_short` or `origins_required`, in this order; the text names
+    everything that is missing.
     """
     host = settings.host
     if is_loopback(host):
         return
     token = settings.token.get_secret_value() if settings.token else ""
+    missing: dict[str, str] = {}
     if not token:
-        way_out = "set PIZZABOT_API_TOKEN, or bind 127.0.0.1"
-        raise NotPermitted(
-            "token_required", f"host {host} is reachable from other machines and no token is set; {way_out}"
-        )
-    if len(token) < MIN_TOKEN_CHARACTERS:
-        raise NotPermitted(
-            "token_too_short",
-            f"host {host} needs a token of at least {MIN_TOKEN_CHARACTERS} characters; the one set has {len(token)}; "
-            "set a longer PIZZABOT_API_TOKEN, or bind 127.0.0.1",
+        missing["token_required"] = f"no token is set (PIZZABOT_API_TOKEN, at least {MIN_TOKEN_CHARACTERS} characters)"
+    elif len(token) < MIN_TOKEN_CHARACTERS:
+        missing["token_too_short"] = (
+            f"its token has {len(token)} characters instead of at least {MIN_TOKEN_CHARACTERS} (PIZZABOT_API_TOKEN)"
         )
     if not settings.allowed_origins:
+        missing["origins_required"] = "no browser origin is named (PIZZABOT_ALLOWED_ORIGINS, or allowed_origins)"
+    if missing:
         raise NotPermitted(
-            "origins_required",
-            f"host {host} is reachable from other machines and no browser origin is named; "
-            "set PIZZABOT_ALLOWED_ORIGINS (allowed_origins), or bind 127.0.0.1",
+            next(iter(missing)),
+            f"host {host} is reachable from other machines and {' and '.join(missing.values())}; "
+            f"set {'both' if len(missing) > 1 else 'it'}, or bind 127.0.0.1",
         )
 
 

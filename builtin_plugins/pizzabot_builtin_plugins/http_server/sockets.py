@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import errno
 import socket
+from collections.abc import Sequence
+from typing import Any
 
 from pizzabot_builtin_plugins.http_server.addresses import bracketed
 from pizzabot_hookspecs import Conflict, InvalidRequest, NotPermitted
@@ -14,18 +16,23 @@ BACKLOG = 256
 """Connections that wait while the application is being loaded."""
 
 
+async def addresses_of(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+    """What a name stands for, as `getaddrinfo` says it. Raises `InvalidRequest` `unknown_host`."""
+    name = host.removeprefix("[").removesuffix("]")
+    loop = asyncio.get_running_loop()
+    try:
+        return await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (socket.gaierror, UnicodeError) as error:
+        raise InvalidRequest("unknown_host", f"host {host!r} has no address ({error}); use --host 127.0.0.1") from error
+
+
 async def listen(host: str, port: int) -> socket.socket:
     """A listening, non-blocking socket on the first address that `host` has.
 
     Raises `Conflict` `port_in_use`; `InvalidRequest` `unknown_host`, `address_not_available`; `NotPermitted`
     `port_not_permitted`.
     """
-    name = host.removeprefix("[").removesuffix("]")
-    loop = asyncio.get_running_loop()
-    try:
-        found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (socket.gaierror, UnicodeError) as error:
-        raise InvalidRequest("unknown_host", f"host {host!r} has no address ({error}); use --host 127.0.0.1") from error
+    found = await addresses_of(host, port)
     family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     sock = socket.socket(family, kind, protocol)
     with contextlib.ExitStack() as undo:

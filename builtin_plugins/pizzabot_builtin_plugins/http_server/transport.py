@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 from pizzabot_builtin_plugins.http_server.addresses import Doors, check_exposure
 from pizzabot_builtin_plugins.http_server.event_streams import OpenStreams
 from pizzabot_builtin_plugins.http_server.settings import HttpSettings
-from pizzabot_builtin_plugins.http_server.sockets import listen
-from pizzabot_hookspecs import Context, Unavailable
+from pizzabot_builtin_plugins.http_server.sockets import addresses_of, listen
+from pizzabot_hookspecs import Context, InvalidRequest, NotPermitted, Unavailable
 from pizzabot_hookspecs.host import Host
 from pizzabot_hookspecs.http_routes import HttpRoutes
 
@@ -42,9 +42,20 @@ class HttpTransport:
         """Listen. Raises `NotPermitted` `token_required`, `token_too_short`, `origins_required`, `port_not_permitted`;
         `Conflict` `port_in_use`; `InvalidRequest` `unknown_host`, `address_not_available`.
         """
-        check_exposure(self._settings)
+        try:
+            check_exposure(self._settings)
+        except NotPermitted as refused:
+            raise await self._with_unknown_host(refused) from None
         self._socket = await listen(self._settings.host, self._settings.port)
         self._doors = Doors.of(self._settings, self._socket.getsockname()[1])
+
+    async def _with_unknown_host(self, refused: NotPermitted) -> NotPermitted:
+        """A name that is none at all is said first: what an exposure needs may not be what the person has to do."""
+        try:
+            await addresses_of(self._settings.host, self._settings.port)
+        except InvalidRequest as unknown:
+            return NotPermitted(refused.code, f"{unknown.detail}; besides, {refused.detail}")
+        return refused
 
     async def serve(self) -> None:
         if self._socket is None:

@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
 
 class ModelsCommand:
-    """`list`, `install NAME|PATH|URL`, `remove NAME`. The folder is `PIZZABOT_MODELS_DIR`, else the user's cache."""
+    """`list` (also without a word), `install NAME|PATH|URL`, `remove NAME`.
+
+    The folder is `PIZZABOT_MODELS_DIR`, else the user's cache.
+    """
 
     def arguments(self, parser: ArgumentParser, /) -> None:
-        actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+        actions = parser.add_subparsers(dest="action", metavar="ACTION")
         listing = actions.add_parser("list", help="installed models, and those that can be installed by name")
         listing.add_argument("--json", action="store_true", help="for programs")
         install = actions.add_parser("install", help="fetch a known model by name, or add a GGUF file")
@@ -51,8 +54,8 @@ class ModelsCommand:
 
     def run(self, arguments: Namespace, /) -> int:
         library = Library(default_folder())
-        if arguments.action == "list":
-            _write(_json(library) if arguments.json else _table(library))
+        if arguments.action in (None, "list"):
+            _write(_json(library) if getattr(arguments, "json", False) else _table(library))
         elif arguments.action == "remove":
             _write(f"removed {library.remove(arguments.name)}")
         else:

@@ -6,6 +6,7 @@ the operating system: it ends with its process, however that ends, and a file le
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import tempfile
@@ -22,6 +23,8 @@ OURS = frozenset({LOCK_FILE, "app.sqlite", "secrets.json", "logs"})
 """What a folder that was a data root before has at least one of."""
 
 _PID_BYTES = 32
+_TRIED_BYTES = 4096
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def prepare_data_root(path: Path) -> Path:
@@ -40,8 +43,8 @@ def prepare_data_root(path: Path) -> Path:
             )
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.chmod(0o700)
-        with tempfile.TemporaryFile(dir=path):
-            pass
+        with tempfile.TemporaryFile(dir=path, buffering=0) as file:
+            file.write(bytes(_TRIED_BYTES))  # an empty file fits on a full disk
     except OSError as error:
         raise _not_writable(path, error) from error
     return path
@@ -99,9 +102,12 @@ class DataRootLock:
             raise Conflict("data_root_in_use", self._holder(descriptor)) from error
         except OSError as error:
             raise _not_writable(self.path.parent, error) from error
-        os.fchmod(descriptor, 0o600)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        try:
+            os.fchmod(descriptor, 0o600)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        except OSError as error:
+            raise _not_writable(self.path.parent, error) from error
 
     def _holder(self, descriptor: int) -> str:
         pid = os.pread(descriptor, _PID_BYTES, 0).decode("ascii", "replace").strip()
@@ -119,8 +125,11 @@ class DataRootLock:
 
 
 def _not_writable(path: Path, error: OSError) -> NotPermitted:
-    cause = error.strerror or type(error).__name__
+    cause, way_out = error.strerror or type(error).__name__, "give this user the folder, or choose"
+    if error.errno in _NO_ROOM:
+        way_out = "make room on that disk, or choose"
+    elif os.path.isfile(path):  # noqa: PTH113 - `Path.is_file` raises for a name that is too long
+        cause, way_out = "it is a file, not a folder", "choose"
     return NotPermitted(
-        "data_root_not_writable",
-        f"data root {path} cannot be used: {cause}; give this user the folder, or choose another one with --data-root",
+        "data_root_not_writable", f"data root {path} cannot be used: {cause}; {way_out} another one with --data-root"
     )

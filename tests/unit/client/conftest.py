@@ -20,6 +20,9 @@ class ScriptedServer:
     `lose_answers`   answers of that many commands are lost: done, but the connection closes
     `cut_after`      event streams close after that many frames, for each number in the list in turn
     `hold`           the run waits for `release` (or run.stop) before its last frames
+    `quiet`          the run waits for `release` before its first frame
+    `questions`      what is open on every thread; `run_questions` become open when the run says them
+    `refusals`       envelopes' codes with which the next answers are refused
     """
 
     def __init__(self) -> None:
@@ -40,6 +43,12 @@ class ScriptedServer:
         self.changed = threading.Condition()
         self.stopped: list[str | None] = []
         self.ending: dict[str, Any] = {"event": "completed"}
+        self.quiet = False
+        self.questions: list[dict[str, Any]] = []
+        self.run_questions: list[dict[str, Any]] = []
+        self.refusals: list[tuple[str, str]] = []
+        self.answers: list[Any] = []
+        self.cut_once = ""
         self.extra_frames: list[tuple[str, dict[str, Any], list[str]]] = []
         self._http = _listening(self)
         self.url = f"http://127.0.0.1:{self._http.server_port}"
@@ -87,21 +96,54 @@ class ScriptedServer:
             "meta": {"applied_through_seq": before},
         }
 
+    def respond(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Take the answers; the run that goes on says which ones it got."""
+        params = command["params"]
+        if self.refusals:
+            code, message = self.refusals.pop(0)
+            return {"type": "error", "id": command["id"], "error": code, "message": message}
+        self.answers += [entry["response"] for entry in params["responses"]]
+        answered = {entry["interrupt_id"] for entry in params["responses"]}
+        self.questions = [question for question in self.questions if question["interruptId"] not in answered]
+        before = len(self.log)
+        self.ending = {"event": "interrupted"} if self.questions else {"event": "completed"}
+        threading.Thread(target=self._run, args=(params["run_id"], "went on"), daemon=True).start()
+        return {
+            "type": "success",
+            "id": command["id"],
+            "result": {"run_id": params["run_id"]},
+            "meta": {"applied_through_seq": before},
+        }
+
     def _run(self, run_id: str, text: str) -> None:
+        if self.quiet:
+            self.release.wait(WAIT)
         self.append(run_id, "lifecycle", {"event": "running"})
         for method, data, namespace in self.extra_frames:
             self.append(run_id, method, data, namespace)
-        message = {"run_id": "llm", "event": "message-start", "role": "ai", "id": "m1"}
+        if self.cut_once:
+            self._message(run_id, "m0", self.cut_once)
+            cut = {"run_id": "m0", "event": "error", "message": "the server was restarted", "code": "aborted"}
+            self.append(run_id, "messages", cut)
+        self._message(run_id, "m1", text)
+        if self.hold:
+            self.held.set()
+            self.release.wait(WAIT)
+        for question in self.run_questions:
+            asked = {"interrupt_id": question["interruptId"], **question}
+            self.append(run_id, "input.requested", asked)
+        self.questions += self.run_questions
+        self.run_questions = []
+        self.append(run_id, "lifecycle", self.ending)
+
+    def _message(self, run_id: str, message_id: str, text: str) -> None:
+        message = {"run_id": message_id, "event": "message-start", "role": "ai", "id": message_id}
         self.append(run_id, "messages", message)
         for word in text.split(" "):
             delta = {"type": "text-delta", "text": f"{word} "}
             self.append(
-                run_id, "messages", {"run_id": "llm", "event": "content-block-delta", "index": 0, "delta": delta}
+                run_id, "messages", {"run_id": message_id, "event": "content-block-delta", "index": 0, "delta": delta}
             )
-        if self.hold:
-            self.held.set()
-            self.release.wait(WAIT)
-        self.append(run_id, "lifecycle", self.ending)
 
 
 def _listening(server: ScriptedServer) -> ThreadingHTTPServer:
@@ -135,6 +177,8 @@ def _listening(server: ScriptedServer) -> ThreadingHTTPServer:
                 return self._whole(
                     *((200, {"values": {}}) if known else (404, {"error": "no_such_thread", "detail": "no"}))
                 )
+            if self.path.endswith("/interrupts"):
+                return self._whole(200, {"interrupts": server.questions})
             if self.path == "/threads":
                 return self._whole(200, {"thread_id": body["thread_id"]})
             if self.path.endswith("/commands"):
@@ -144,6 +188,8 @@ def _listening(server: ScriptedServer) -> ThreadingHTTPServer:
         def _command(self, body: Any) -> None:
             if body["method"] == "run.start":
                 answer = server.start(body)
+            elif body["method"] == "input.respond":
+                answer = server.respond(body)
             elif body["method"] == "run.stop":
                 server.stopped.append(body["params"].get("run_id"))
                 server.ending = {"event": "completed", "code": "CANCELLED"}

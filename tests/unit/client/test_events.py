@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from pizzabot.client import (
-    ApprovalNeeded,
     EventReader,
     Gap,
+    MessageCut,
+    Question,
     ReasoningDelta,
     RunEnded,
     RunOutcome,
@@ -95,9 +96,20 @@ def test_tools_start_finish_and_fail(make_frame: Any) -> None:
 
 
 @pytest.mark.parametrize("key", ["payload", "value"])
-def test_a_request_for_approval_is_read_in_both_spellings(make_frame: Any, key: str) -> None:
-    events = read(make_frame, {"interrupt_id": "i", key: {"x": 1}}, method="input.requested")
-    assert events == [ApprovalNeeded(interrupt_id="i", payload={"x": 1})]
+def test_a_question_is_read_in_both_spellings(make_frame: Any, key: str) -> None:
+    events = read(make_frame, {"interrupt_id": "i", "kind": "input", key: {"x": 1}}, method="input.requested")
+    assert events == [Question(interrupt_id="i", kind="input", payload={"x": 1})]
+
+
+def test_a_question_of_no_kind_is_an_approval(make_frame: Any) -> None:
+    assert read(make_frame, {"interrupt_id": "i", "payload": {}}, method="input.requested")[0].kind == "approval"
+
+
+def test_a_message_that_broke_off_is_said_with_the_reason(make_frame: Any) -> None:
+    cut = {"event": "error", "message": "the server was restarted", "code": "aborted", "run_id": "x"}
+    assert read(make_frame, start("m"), delta("half"), {**cut, "run_id": start("m")["run_id"]})[-1] == MessageCut(
+        message_id="m", reason="the server was restarted"
+    )
 
 
 def test_a_gap_is_said(make_frame: Any) -> None:

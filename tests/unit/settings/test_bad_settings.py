@@ -179,4 +179,36 @@ def test_a_plugins_complaint_gets_the_places_of_its_fields(tmp_path: Path) -> No
         InvalidRequest("invalid_settings", "x", fields={"port": "Not a number"}), "transports.http"
     )
     assert error.detail == "transports.http.port (environment PORT): not a number"
-    assert error.fields == {"transports.http.port": "Not a number"}
+    assert error.fields == {"transports.http.port": "not a number"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("data_root = 5\n", "data_root (file {path}:1): a path is expected, as a text, not 5"),
+        ('data_root = ""\n', "data_root (file {path}:1): it is empty: name a folder"),
+        ('[models]\ndefault = ""\n', "models.default (file {path}:2): it is empty"),
+        ("[models]\nfallback = 5\n", "models.fallback (file {path}:2): a list is expected, not 5"),
+        (
+            "[plugins]\nstrict = 2024-01-01\n",
+            "plugins.strict (file {path}:2): true or false is expected, not 2024-01-01",
+        ),
+        ("[storage]\nuse = [true]\n", "storage.use (file {path}:2): a text is expected, not [true]"),
+    ],
+)
+def test_what_is_expected_is_said_without_the_names_of_classes(tmp_path: Path, text: str, says: str) -> None:
+    assert refusal(tmp_path, text).detail == says.replace("{path}", str(tmp_path / "pizzabot.toml"))
+
+
+@pytest.mark.parametrize("section", ["transports", "secrets", "skills"])
+def test_a_use_that_stands_twice_is_refused(tmp_path: Path, section: str) -> None:
+    error = refusal(tmp_path, f'[{section}]\nuse = ["file", "b", "file"]\n')
+    assert error.detail == f'{section}.use (file {tmp_path / "pizzabot.toml"}:2): "file" stands in it twice'
+
+
+def test_bytes_that_are_no_text_are_refused_but_in_a_path(tmp_path: Path) -> None:
+    error = refusal(tmp_path, environ={"PIZZABOT_MODEL": os.fsdecode(b"\xff:m")})
+    assert error.detail == "models.default (environment PIZZABOT_MODEL): it is not text in UTF-8"
+    assert load(tmp_path, environ={"PIZZABOT_DATA_ROOT": os.fsdecode(b"/\xff")}).data_root == Path(
+        os.fsdecode(b"/\xff")
+    )
