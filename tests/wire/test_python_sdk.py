@@ -52,7 +52,8 @@ def test_a_finished_thread_is_read_again_without_a_run(server):
 def test_the_text_streams_and_a_stop_settles_with_what_was_said(server):
     async def scene(client):
         async with client.threads.stream(assistant_id="pizza-bot") as thread:
-            run = await thread.run.start(input=said("[[pace 0.05]]one two three four five six seven eight nine ten " * 4))
+            count = "one two three four five six seven eight nine ten " * 4
+            run = await thread.run.start(input=said(f"[[pace 0.05]]{count}"))
             streamed = []
 
             async def read(message):
@@ -64,8 +65,7 @@ def test_the_text_streams_and_a_stop_settles_with_what_was_said(server):
             readers = []
 
             async def messages():
-                async for message in thread.messages:
-                    readers.append(asyncio.create_task(read(message)))
+                readers.extend([asyncio.create_task(read(message)) async for message in thread.messages])
 
             reading = asyncio.create_task(messages())
             output = await thread.output
