@@ -29,6 +29,7 @@ from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.filters import CHANNELS
 from pizzabot.host.runs.hub import Hub
+from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
@@ -155,10 +156,12 @@ async def assembled(folder: Path, runtime: ScriptedRuntime) -> AsyncIterator[Par
             redact=str,
             logger=structlog.wrap_logger(None, processors=[_drop]),
         )
-        engine = RunEngine(services, server_id="bench", finished=finished)
+        engine = RunEngine(services, server_id="bench", finished=finished, policies=Policies(services.logger))
         threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready)
         commands = Commands(engine, threads)
-        yield Parts(HostRuns(engine=engine, commands=commands, log=storage, hub=hub, clock=time.time), storage, waiting)
+        yield Parts(
+            HostRuns(engine=engine, commands=commands, storage=storage, hub=hub, clock=time.time), storage, waiting
+        )
         hub.close()
         await engine.shutdown()
 

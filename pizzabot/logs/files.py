@@ -24,6 +24,14 @@ class _Kept:
     modified: float
 
 
+class PartlyWrittenError(OSError):
+    """The disk is full; `whole` lines are in the file."""
+
+    def __init__(self, whole: int, path: str) -> None:
+        super().__init__(errno.ENOSPC, "no space left for a whole line", path)
+        self.whole = whole
+
+
 class LogFiles:
     """Writes whole lines. Not safe for threads: one thread writes. Raises OSError when it cannot."""
 
@@ -44,17 +52,36 @@ class LogFiles:
         """The file being written; None before the first line."""
         return self._path
 
-    def write(self, line: bytes, now: float) -> None:
-        """Append `line`, which ends with a newline, in one call, so that no reader sees lines mixed."""
+    def write(self, lines: bytes, now: float) -> None:
+        """Append `lines`, each ending with a newline, in one call per file, so that no reader sees lines mixed.
+
+        Raises `PartlyWrittenError` where some are in the file and others are not.
+        """
         day = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
-        if self._descriptor is None or day != self._day or self._size + len(line) > self._limits.file_bytes:
-            self._next(day, now)
-        if self._descriptor is not None:
-            written = os.write(self._descriptor, line)
-            self._size += written
-            if written < len(line):  # the disk is full: what follows goes to a file of its own
-                self.close()
-                raise OSError(errno.ENOSPC, "no space left for a whole line", str(self._path))
+        begin = 0
+        while begin < len(lines):
+            if (
+                self._descriptor is None
+                or day != self._day
+                or self._size + lines.index(b"\n", begin) + 1 - begin > (self._limits.file_bytes)
+            ):
+                self._next(day, now)
+            begin = self._append(lines, begin)
+
+    def _append(self, lines: bytes, begin: int) -> int:
+        """Write what has room in the file, at least one line; where to go on."""
+        room = max(self._limits.file_bytes - self._size, 0)
+        end = len(lines) if len(lines) - begin <= room else lines.rfind(b"\n", begin, begin + room) + 1
+        if end <= begin:  # longer than a whole file may be: it gets one of its own
+            end = lines.index(b"\n", begin) + 1
+        if self._descriptor is None:
+            return end
+        written = os.write(self._descriptor, lines[begin:end])
+        self._size += written
+        if written < end - begin:  # the disk is full: what follows goes to a file of its own
+            self.close()
+            raise PartlyWrittenError(lines.count(b"\n", 0, begin + written), str(self._path))
+        return end
 
     def close(self) -> None:
         if self._descriptor is not None:

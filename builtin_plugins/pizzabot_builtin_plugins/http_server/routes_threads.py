@@ -37,7 +37,7 @@ def thread_routes(services: Services) -> list[HTTPRouteHandler]:
         thread_id, metadata, if_exists = _read_new_thread(await _optional_object(await request.body()))
         caller = caller_of(request)
         thread = await threads.create(thread_id, metadata=metadata, if_exists=if_exists, caller=caller)
-        return json_answer(await _described(services, thread, caller))
+        return json_answer(await _described(services, thread, caller, fresh=if_exists == "raise"))
 
     @get("/threads/{thread_id:str}", summary="One thread with its newest values")
     async def read_thread(request: AnyRequest, thread_id: FromPath[str]) -> Response[Any]:
@@ -107,7 +107,7 @@ def _refused(field: str, problem: str) -> InvalidRequest:
     return InvalidRequest("invalid_request", f"`{field}` {problem}", fields={field: problem})
 
 
-async def _described(services: Services, thread: Thread, caller: Caller) -> dict[str, Any]:
+async def _described(services: Services, thread: Thread, caller: Caller, *, fresh: bool = False) -> dict[str, Any]:
     """LangGraph's thread. One that nothing was said in has no state yet, and the graph need not be loaded for it."""
     values: Mapping[str, Any] = {}
     interrupts: dict[str, Any] = {}
@@ -120,7 +120,7 @@ async def _described(services: Services, thread: Thread, caller: Caller) -> dict
         "created_at": _iso(thread.created_at),
         "updated_at": _iso(thread.last_activity_at),
         "metadata": dict(thread.metadata),
-        "status": await services.host.threads.status(thread.thread_id, caller=caller),
+        "status": "idle" if fresh else await services.host.threads.status(thread.thread_id, caller=caller),
         "values": values,
         "interrupts": interrupts,
     }

@@ -53,7 +53,7 @@ class Connected:
             await writer.start()
             readers = Readers(path, size=self._settings.readers, busy_timeout_seconds=timeout)
             stack.push_async_callback(readers.close)
-            graph = GraphFiles(self._folder, busy_timeout_seconds=timeout)
+            graph = GraphFiles(self._folder, busy_timeout_seconds=timeout, readers=self._settings.readers)
             stack.push_async_callback(graph.close)
             self._stack = stack.pop_all()
         self._writer, self._readers, self._graph = writer, readers, graph

@@ -12,11 +12,14 @@ import importlib
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pizzabot_builtin_plugins.sqlite_storage.database import check_header, make_private
 from pizzabot_builtin_plugins.sqlite_storage.faults import translated
+from pizzabot_builtin_plugins.sqlite_storage.readers import Readers
+from pizzabot_builtin_plugins.sqlite_storage.writer import Writer
 from pizzabot_hookspecs import Unavailable
 
 if TYPE_CHECKING:
@@ -65,8 +68,9 @@ class OpenedOnce(Generic[T]):
 class GraphFiles:
     """`checkpointer()` and `store()` on `checkpoints.sqlite` and `store.sqlite` of one folder."""
 
-    def __init__(self, folder: Path, *, busy_timeout_seconds: float) -> None:
+    def __init__(self, folder: Path, *, busy_timeout_seconds: float, readers: int = 4) -> None:
         self._folder = folder
+        self._readers = readers
         self._busy_timeout_seconds = busy_timeout_seconds
         self._checkpointer: OpenedOnce[BaseCheckpointSaver[Any]] = OpenedOnce(self._open_checkpointer)
         self._store: OpenedOnce[BaseStore] = OpenedOnce(self._open_store)
@@ -83,18 +87,16 @@ class GraphFiles:
             stack.push_async_callback(self._store.close)
 
     async def _open_checkpointer(self, stack: AsyncExitStack) -> BaseCheckpointSaver[Any]:
-        await asyncio.to_thread(importlib.import_module, "langgraph.checkpoint.sqlite.aio")
-        from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-        from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+        await asyncio.to_thread(importlib.import_module, "pizzabot_builtin_plugins.sqlite_storage.checkpoints")
+        from pizzabot_builtin_plugins.sqlite_storage.checkpoints import Checkpoints, open_checkpoints
 
-        path = self._folder / CHECKPOINTS
-        try:
-            connection = await self._connect(stack, path)
-            saver = AsyncSqliteSaver(connection, serde=JsonPlusSerializer(allowed_msgpack_modules=None))
-            await saver.setup()
-        except (sqlite3.Error, OSError) as error:
-            raise translated(error, path) from error
-        return saver
+        path, timeout = self._folder / CHECKPOINTS, self._busy_timeout_seconds
+        writer = Writer(path, partial(open_checkpoints, path, busy_timeout_seconds=timeout))
+        stack.push_async_callback(writer.close)
+        await writer.start()
+        readers = Readers(path, size=self._readers, busy_timeout_seconds=timeout)
+        stack.push_async_callback(readers.close)
+        return Checkpoints(writer, readers)
 
     async def _open_store(self, stack: AsyncExitStack) -> BaseStore:
         await asyncio.to_thread(importlib.import_module, "langgraph.store.sqlite.aio")

@@ -93,9 +93,9 @@ class Writer:
         try:
             connection = self._connect()
         except Exception as error:  # noqa: BLE001 - raised where the opening is awaited
-            self._call(_settle, self._opened, None, error)
+            self._call(settle, self._opened, None, error)
             return
-        self._call(_settle, self._opened, None, None)
+        self._call(settle, self._opened, None, None)
         try:
             self._serve(connection)
         finally:
@@ -179,10 +179,11 @@ class Writer:
     def _deliver(self, outcomes: list[_Outcome]) -> None:
         for outcome in outcomes:
             self._slots.release()
-            _settle(outcome.write.future, outcome.result, outcome.error)
+            settle(outcome.write.future, outcome.result, outcome.error)
 
 
-def _settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+def settle(future: asyncio.Future[Any], result: object, error: Exception | None) -> None:
+    """Answer whoever awaits, unless they have gone."""
     if future.done():
         return
     if error is None:

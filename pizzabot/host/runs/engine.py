@@ -17,7 +17,7 @@ from pizzabot.host.runs.merging import Merger
 from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices, RunPump
 from pizzabot.host.runs.requests import RunRequest, input_of, options_of
-from pizzabot.host.runs.responding import Responses, prepare_resume
+from pizzabot.host.runs.responding import Responses, answers_of, prepare_resume
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict, PizzabotError, Unavailable
 from pizzabot_hookspecs.admission_policies import AdmissionRequest
 from pizzabot_hookspecs.host import StopOutcome
@@ -51,6 +51,7 @@ class RunEngine:
         self._running: dict[str, _Running] = {}
         self._drivers: dict[str, asyncio.Task[None]] = {}
         self._due: dict[str, str | None] = {}
+        self._unsure: set[str] = set()
         self._orphans: dict[str, Run] = {}
         self._fenced: set[str] = set()
         self._slots = asyncio.Semaphore(MAX_ACTIVE_RUNS)
@@ -133,8 +134,7 @@ class RunEngine:
         if responses.run_id is None:
             return None
         run = await self._storage.run(responses.run_id, caller=caller)
-        answered = set() if run is None else set(run.input.get("answers") or ())
-        if run is None or answered != {interrupt_id for interrupt_id, _ in responses.pairs}:
+        if run is None or set(answers_of(run)) != {interrupt_id for interrupt_id, _ in responses.pairs}:
             return None
         bounds = await self._storage.log_bounds(run.thread_id, caller=caller)
         return Admission(run=run, created=False, replaces=None, last_seq=bounds.last_seq)
@@ -280,7 +280,8 @@ class RunEngine:
         if thread_id in self._drivers:
             self._due[thread_id] = None
             return
-        self._due[thread_id] = first
+        self._due[thread_id] = None if thread_id in self._unsure else first
+        self._unsure.discard(thread_id)
         self._drivers[thread_id] = asyncio.create_task(self._drive(thread_id), name=f"driver of {thread_id}")
 
     async def _drive(self, thread_id: str) -> None:
@@ -296,6 +297,7 @@ class RunEngine:
                     self._due[thread_id] = None
                     await asyncio.sleep(DRIVER_RETRY_SECONDS)
         except Exception as error:
+            self._unsure.add(thread_id)
             self._services.logger.exception("run.driver_failed", thread_id=thread_id, detail=str(error))
         finally:
             del self._drivers[thread_id]
@@ -305,15 +307,13 @@ class RunEngine:
         if orphan is not None:
             await self._claim_and_execute(orphan.run_id, takeover=True)
             del self._orphans[thread_id]
+        if first is not None and not self._closing:
+            await self._claim_and_execute(first, takeover=False)
+            return  # whoever admitted another run meanwhile has made the thread due
         while not self._closing:
-            if first is None:
-                pending = await self._storage.next_pending(thread_id, caller=SYSTEM)
-                if pending is None:
-                    return
-                first = pending.run_id
-            if not await self._claim_and_execute(first, takeover=False):
+            pending = await self._storage.next_pending(thread_id, caller=SYSTEM)
+            if pending is None or not await self._claim_and_execute(pending.run_id, takeover=False):
                 return
-            first = None
 
     async def _claim_and_execute(self, run_id: str, *, takeover: bool) -> bool:
         async with self._slots:
@@ -328,8 +328,9 @@ class RunEngine:
             known.pump = pump
             if known.wish is not None:
                 pump.cancel(known.wish)
-            await pump.execute()
-        ended = await self._storage.run(run_id, caller=SYSTEM)
+            ending = await pump.execute()
+        # The stored row has more to say where the run was stopped, or where it was lost: somebody else wrote it then.
+        ended = pump.row_after(ending) or await self._storage.run(run_id, caller=SYSTEM)
         if ended is not None and ended.status.final:
             self._finished(ended)
         self._settle(run_id)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pizzabot.host.runs.attention import SKIPPED, recovery_interrupt
@@ -19,6 +19,7 @@ from pizzabot.host.runs.completion import LogCompletion
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.intents import RunIntents
 from pizzabot.host.runs.requests import messages_of
+from pizzabot.host.runs.responding import answers_of
 from pizzabot.host.runs.terminal import Ending, decide_ending, running
 from pizzabot.host.runs.writer import EventWriter
 from pizzabot.host.text import to_json
@@ -27,7 +28,7 @@ from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenMode
 from pizzabot_hookspecs.errors import RunErrorCode
 from pizzabot_hookspecs.interrupts import Intent
 from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus, Storage, StoredEvent
-from pizzabot_hookspecs.wire import Frame, JsonValue
+from pizzabot_hookspecs.wire import Frame
 
 STOP_SECONDS = 8.0
 """How long a runtime may take to stop before its iteration is cancelled; below the 10 s that a client waits."""
@@ -68,6 +69,7 @@ class RunPump:
         self._work: asyncio.Task[None] | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._last_timestamp = 0
+        self._first_seq: int | None = None
         self._lost = False
         self._attention: Sequence[Intent] = ()
 
@@ -76,7 +78,9 @@ class RunPump:
         writer = EventWriter(self._services.storage, self._services.hub, self._run, logger=self._services.logger)
         try:
             error = await self._carry_out(writer)
-            return await self._finish(writer, error)
+            ending = await self._finish(writer, error)
+            self._first_seq = writer.first_seq
+            return ending
         except Conflict as lost:
             await self._end_work()
             await writer.abandon()
@@ -92,6 +96,19 @@ class RunPump:
             await writer.abandon()
             raise
         return None
+
+    def row_after(self, ending: Ending | None) -> Run | None:
+        """The row as `ending` left it, unless others may have written to it too: then None, and it has to be read."""
+        if ending is None or self._cancelled is not None:
+            return None
+        return replace(
+            self._run,
+            status=ending.status,
+            ended_at=self._services.clock(),
+            error_code=ending.error_code,
+            error=ending.error,
+            first_seq=self._first_seq if self._run.first_seq is None else self._run.first_seq,
+        )
 
     def lose(self) -> None:
         """Stop working and write nothing more: the row is somebody else's now."""
@@ -146,7 +163,7 @@ class RunPump:
         known = await self._events_so_far() if self._run.attempt > 1 else []
         if not known:
             await writer.add(self._event("lifecycle", to_json(running())), urgent=True)
-            answered = list(self._answers())
+            answered = list(answers_of(self._run))
             if answered:
                 await writer.add(self._event("input.answered", to_json({"interrupt_ids": answered})), urgent=True)
         else:
@@ -186,13 +203,6 @@ class RunPump:
         self._completion.see("input.requested", (), None, data)
         await writer.add(event, urgent=True)
         return True
-
-    def _answers(self) -> Mapping[str, JsonValue]:
-        """The decided interrupts that this run goes on with; for a recovery, the id of its question alone."""
-        recovery = self._run.options.get("recovery")
-        if recovery is not None:
-            return {recovery["interrupt_id"]: recovery["choice"]}
-        return self._run.input.get("answers") or {}
 
     async def _turn(self, writer: EventWriter, *, settle: bool) -> None:
         runtime = await self._services.runtime()

@@ -12,7 +12,8 @@ from pizzabot.host.runs.answers import checked_answer
 from pizzabot.host.text import to_json
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
 from pizzabot_hookspecs.interrupts import Decision, Interrupt, InterruptKind, InterruptState
-from pizzabot_hookspecs.storage_backends import NewRun, Storage
+from pizzabot_hookspecs.storage_backends import NewRun, Run, Storage
+from pizzabot_hookspecs.wire import JsonValue
 
 MAX_RESPONSES = 64
 """Interrupts that one command may answer."""
@@ -133,3 +134,11 @@ def _recovery_of(interrupt: Interrupt, decision: Decision) -> dict[str, Any]:
     answer = decision.answer if isinstance(decision.answer, dict) else {}
     calls = [str(action.get("call_id")) for action in interrupt.payload.get("actions") or ()]
     return {"choice": answer.get("choice"), "calls": calls, "interrupt_id": interrupt.interrupt_id}
+
+
+def answers_of(run: Run) -> Mapping[str, JsonValue]:
+    """The decided interrupts that a run goes on with; for a recovery, the id of its question and the choice alone."""
+    recovery = run.options.get("recovery")
+    if recovery is not None:
+        return {recovery["interrupt_id"]: recovery["choice"]}
+    return run.input.get("answers") or {}

@@ -43,6 +43,8 @@ class EventWriter:
         self._room.set()
         self._closing = False
         self._empty_log = True
+        self.first_seq: int | None = None
+        """Where this writer's first event is; None before it is stored."""
         self.failure: BaseException | None = None
         self._task = asyncio.create_task(self._write_batches(), name=f"log of {run.run_id}")
 
@@ -153,6 +155,8 @@ class EventWriter:
             await asyncio.sleep(pause)
 
     def _publish(self, first_seq: int, events: Sequence[NewEvent]) -> None:
+        if self.first_seq is None:
+            self.first_seq = first_seq
         thread_id = self._run.thread_id
         if not events or not self._hub.watched(thread_id):
             return

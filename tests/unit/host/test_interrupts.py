@@ -296,6 +296,23 @@ def test_the_three_choices_after_a_crash(tmp_path, choice, executed):
     run(scene())
 
 
+def test_the_same_choice_sent_again_with_its_run_id_is_one_run(tmp_path):
+    async def scene():
+        memory = ScriptedMemory()
+        run_id = await crashed_in(tmp_path, "ran:mail", memory)
+        async with rig(tmp_path, ScriptedRuntime(memory=memory), storage=open_storage(tmp_path)) as after:
+            await after.engine.recover()
+            await settled(after, run_id)
+            (question,) = await after.storage.open_interrupts("t", caller=LOCAL)
+            for _ in range(2):
+                reply = await respond(after, "t", (question.interrupt_id, {"choice": "retry"}), run_id="run_again")
+                assert reply.envelope["result"] == {"run_id": "run_again"}
+                await after.engine.when_idle()
+            assert after.runtime.executed == ["mail"]
+
+    run(scene())
+
+
 def test_a_crash_after_a_tools_result_was_kept_goes_on_without_asking(tmp_path):
     async def scene():
         memory = ScriptedMemory()

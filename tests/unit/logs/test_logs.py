@@ -365,3 +365,36 @@ def test_a_process_name_that_is_no_file_name_is_refused(tmp_path: Path) -> None:
 
 def test_importing_the_logs_does_not_load_structlog() -> None:
     assert "structlog" not in imported_by("pizzabot.logs")
+
+
+def test_lines_that_are_written_together_are_whole_and_keep_to_the_size_of_a_file(tmp_path: Path) -> None:
+    files = LogFiles(tmp_path, "server", LogLimits(file_bytes=100))
+    lines = [f"{number:03}-{'x' * (number * 7 % 60)}\n".encode() for number in range(100)]
+    lines[50] = b"y" * 250 + b"\n"
+    files.write(b"".join(lines), 1_700_000_000)
+    files.close()
+    found = sorted(tmp_path.glob("*.ndjson"), key=lambda file: int(file.stem.rpartition("-")[2]))
+    assert b"".join(file.read_bytes() for file in found) == b"".join(lines)
+    assert {file.read_bytes()[-1:] for file in found} == {b"\n"}
+    assert [file.stat().st_size for file in found if file.stat().st_size > 100] == [251], "a line longer than a file"
+
+
+def test_of_lines_that_did_not_all_find_room_the_whole_ones_are_counted_as_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+
+    class Waits(Redactor):
+        def structure(self, value: object) -> Any:
+            go.wait(30)
+            return super().structure(value)
+
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[: data.index(b"\n") + 5]))
+    files = LogFiles(tmp_path, "server", LogLimits())
+    writer = LogWriter(files, process="server", redactor=Waits(), queued_records=50, stream=None)
+    for _ in range(30):
+        writer.put(Entry(time=0.0, level="info", component="x", event=None, message="m", facts={}))
+    go.set()
+    writer.close(patience=30)
+    assert (writer.counts.written, writer.counts.failed) == (1, 29)

@@ -46,14 +46,36 @@ def test_the_offer_is_named_deepagents() -> None:
 
 
 def test_conversations_are_not_traced_unless_the_settings_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LANGSMITH_TRACING", "true")
-    monkeypatch.setenv("LANGCHAIN_TRACING_V2", "true")
+    for name in loading.TRACING:
+        monkeypatch.setenv(name, "true")
     monkeypatch.setenv("LANGGRAPH_DELTA_MAX_SUPERSTEPS_SINCE_SNAPSHOT", "7")
     loading.set_environment(tracing=True)
     assert os.environ["LANGSMITH_TRACING"] == "true"
     loading.set_environment(tracing=False)
-    assert os.environ["LANGSMITH_TRACING"] == os.environ["LANGCHAIN_TRACING_V2"] == "false"
+    assert {os.environ[name] for name in loading.TRACING} == {"false"}
     assert os.environ["LANGGRAPH_DELTA_MAX_SUPERSTEPS_SINCE_SNAPSHOT"] == "7"
+
+
+@pytest.mark.parametrize(("tracing", "threads"), [(False, set()), (True, {"asyncio_0"})])
+def test_untraced_calls_go_to_no_thread(tracing: bool, threads: set[str]) -> None:
+    code = (
+        "import asyncio, threading\n"
+        "from pizzabot_builtin_plugins.deepagents_runtime import loading\n"
+        f"loading.set_environment(tracing={tracing})\n"
+        "loading.load()\n"
+        "import langsmith\n"
+        "assert not langsmith.utils.tracing_is_enabled()\n"
+        "@langsmith.traceable\n"
+        "async def answer(): return 42\n"
+        "async def main():\n"
+        "    assert await answer() == 42\n"
+        "    print({thread.name for thread in threading.enumerate()} - {'MainThread'})\n"
+        "asyncio.run(main())"
+    )
+    kept = {name: value for name, value in os.environ.items() if name not in loading.TRACING}
+    environment = kept if tracing else kept | {"LANGSMITH_TRACING_V2": "true"}
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
+    assert done.stdout.strip() == str(threads)
 
 
 def test_switching_is_quick_inside_and_put_back_after_the_last_one_has_left() -> None:

@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -102,16 +103,18 @@ def test_each_database_is_in_wal_mode_with_the_settings_that_were_decided(tmp_pa
     async def scenario() -> None:
         async with SqliteStorage(tmp_path) as storage:
             assert storage._writer is not None
-            found = await storage._writer.run(
-                lambda connection: [
-                    connection.execute(f"PRAGMA {name}").fetchone()[0]
-                    for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-                ]
-            )
-            assert found == ["wal", 1, 1, 30_000]
-            for owner in (await storage.checkpointer(), await storage.store()):
-                for name, value in (("journal_mode", "wal"), ("synchronous", 1), ("busy_timeout", 30_000)):
-                    assert list(await owner.conn.execute_fetchall(f"PRAGMA {name}")) == [(value,)]  # type: ignore[attr-defined]
+            checkpoints: Any = await storage.checkpointer()
+            for writer, keys in ((storage._writer, 1), (checkpoints._writer, 0)):
+                found = await writer.run(
+                    lambda connection: [
+                        connection.execute(f"PRAGMA {name}").fetchone()[0]
+                        for name in ("journal_mode", "synchronous", "fullfsync", "busy_timeout", "foreign_keys")
+                    ]
+                )
+                assert found == ["wal", 1, 1, 30_000, keys]
+            store: Any = await storage.store()
+            for name, value in (("journal_mode", "wal"), ("synchronous", 1), ("busy_timeout", 30_000)):
+                assert list(await store.conn.execute_fetchall(f"PRAGMA {name}")) == [(value,)]
 
     asyncio.run(scenario())
 

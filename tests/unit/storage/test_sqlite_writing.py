@@ -256,7 +256,7 @@ def test_no_more_reads_run_than_there_are_readers(tmp_path: Path) -> None:
             reads = [asyncio.create_task(storage._readers.run(blocked)) for _ in range(50)]
             while len(entered) < 2:  # noqa: ASYNC110 - set in a thread
                 await asyncio.sleep(0)
-            assert storage._readers._threads._work_queue.qsize() == 0, "the others wait in their own coroutine"
+            assert storage._readers._queue.qsize() == 0, "the others wait in their own coroutine"
             leave.set()
             await asyncio.gather(*reads)
             assert len(entered) == 50
