@@ -237,9 +237,9 @@ def test_a_secret_of_the_environment_that_a_plugin_quotes_is_not_printed(command
 
 def test_on_a_terminal_nothing_is_cut_and_no_color_is_honoured(command, folder):
     install_plugin(folder, "broken", "raise ValueError('[models] ' + 'x' * 200)")
-    on_terminal = "import sys; sys.stdout.isatty = lambda: True\n" + RUN
+    in_a_terminal = "import pty, sys; pty.spawn([sys.executable, '-m', 'pizzabot.cli', 'plugins'])"
 
-    result = command(program=("-c", on_terminal), COLUMNS="60", TERM="xterm-256color", NO_COLOR="1", FORCE_COLOR="1")
+    result = command(program=("-c", in_a_terminal), COLUMNS="60", TERM="xterm-256color", NO_COLOR="1", FORCE_COLOR="1")
 
     assert result.stdout.count("x") >= 200
     assert "[models]" in result.stdout
