@@ -21,7 +21,7 @@ from pizzabot.host.runs.responding import Responses, answers_of, prepare_resume
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict, PizzabotError, Unavailable
 from pizzabot_hookspecs.admission_policies import AdmissionRequest
 from pizzabot_hookspecs.host import StopOutcome
-from pizzabot_hookspecs.storage_backends import Admission, CancelReason, NewRun, Run
+from pizzabot_hookspecs.storage_backends import Admission, CancelReason, NewRun, Run, RunStatus
 
 MAX_ACTIVE_RUNS = 256
 """Runs that are pumped at once; further ones wait in their threads' queues, which are rows."""
@@ -175,6 +175,8 @@ class RunEngine:
             return StopOutcome.NO_RUN
         self._services.logger.info("run.cancel_requested", run_id=run.run_id, thread_id=thread_id)
         known = self._cancel(run.run_id, CancelReason.STOPPED)
+        if run.status is RunStatus.PENDING:
+            self._kick(thread_id, run.run_id)  # it may wait behind a question, where no driver is at work
         if known is None:
             return StopOutcome.PENDING
         if wait_seconds <= 0:
@@ -227,6 +229,8 @@ class RunEngine:
             known = self._running.get(run.run_id)
             await self._storage.request_cancel(run.run_id, reason=CancelReason.STOPPED, caller=SYSTEM)
             self._cancel(run.run_id, CancelReason.STOPPED)
+            if run.status is RunStatus.PENDING:
+                self._kick(thread_id, run.run_id)
             if known is None:
                 break
             await known.settled.wait()
@@ -312,8 +316,16 @@ class RunEngine:
             return  # whoever admitted another run meanwhile has made the thread due
         while not self._closing:
             pending = await self._storage.next_pending(thread_id, caller=SYSTEM)
-            if pending is None or not await self._claim_and_execute(pending.run_id, takeover=False):
+            if pending is None or await self._must_wait(pending):
                 return
+            if not await self._claim_and_execute(pending.run_id, takeover=False):
+                return
+
+    async def _must_wait(self, run: Run) -> bool:
+        """Whether the run would push an open question aside: a message that was queued before waits for the answer."""
+        if "resumes" in run.options or run.cancel_requested_at is not None:
+            return False
+        return bool(await self._storage.open_interrupts(run.thread_id, limit=1, caller=SYSTEM))
 
     async def _claim_and_execute(self, run_id: str, *, takeover: bool) -> bool:
         async with self._slots:
@@ -329,10 +341,11 @@ class RunEngine:
             if known.wish is not None:
                 pump.cancel(known.wish)
             ending = await pump.execute()
-        # The stored row has more to say where the run was stopped, or where it was lost: somebody else wrote it then.
-        ended = pump.row_after(ending) or await self._storage.run(run_id, caller=SYSTEM)
-        if ended is not None and ended.status.final:
-            self._finished(ended)
+        if ending is not None:  # else it was lost: whoever ends it tells of it
+            # The stored row has more to say where the run was stopped: who asked, and when.
+            ended = pump.row_after(ending) or await self._storage.run(run_id, caller=SYSTEM)
+            if ended is not None:
+                self._finished(ended)
         self._settle(run_id)
         return True
 

@@ -131,13 +131,15 @@ class RunPump:
     async def _carry_out(self, writer: EventWriter) -> BaseException | None:
         """Run the turn; what it raised, if it did. Raises only what makes writing impossible."""
         await self._begin(writer)
-        settles = self._cancelled is not None and self._run.attempt > 1
-        if self._cancelled is not None and not settles:
+        recovering = self._run.attempt > 1
+        if recovering and await self._needs_attention(writer):
             return None
-        if self._run.attempt > 1 and not settles and (await self._needs_attention(writer)):
+        if self._cancelled is not None and not recovering:
             return None
-        given_up = self._run.attempt > MAX_ATTEMPTS and not settles
-        await self._work_off(writer, settle=settles or given_up)
+        given_up = self._run.attempt > MAX_ATTEMPTS and self._cancelled is None
+        await self._work_off(writer, settle=self._cancelled is not None or given_up)
+        if recovering and self._cancelled is not None and self._agent_run is None:
+            await self._work_off(writer, settle=True)  # it was stopped before the runtime had it
         if given_up:
             return PizzabotError(
                 "RECOVERY_FAILED",
@@ -194,7 +196,7 @@ class RunPump:
                 calls = [intent.call_id for intent in intents]
                 settled = await runtime.settled_calls(self._run.thread_id, calls, caller=self._caller)
                 intents = [intent for intent in intents if intent.call_id not in settled]
-        if not intents:
+        if not intents or self._cancelled is not None:  # a stop may have come while this was looked up
             return False
         self._attention = intents
         question = recovery_interrupt(intents)
