@@ -34,13 +34,13 @@ from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
 from pizzabot.testing import ScriptedRuntime
+from pizzabot.testing.runtime_contract import said, turn
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL
 from pizzabot_hookspecs.agent_runtimes import AgentRun, ChosenModel, Turn
 from pizzabot_hookspecs.host import ClientView, EventFilter
 from pizzabot_hookspecs.model_providers import ModelDescriptor
 from pizzabot_hookspecs.storage_backends import Run, StoredEvent
-from pizzabot_hookspecs.wire import Message
 
 AT_ONCE = 200
 OBSERVERS = 200
@@ -221,9 +221,7 @@ async def cpu_of(work: Callable[[], Any]) -> float:
 
 
 async def stub_alone(runtime: ScriptedRuntime) -> None:
-    message = Message(id="m", role="user", parts=({"type": "text", "text": "go"},))
-    turn = Turn(run_id="r", thread_id="alone", caller=LOCAL, model=OneModel.chosen, messages=(message,))
-    async for _ in runtime.start(turn):
+    async for _ in runtime.start(turn(OneModel.chosen, said("go"), thread_id="alone")):
         pass
 
 
