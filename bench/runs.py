@@ -25,6 +25,7 @@ import structlog
 from peer.figures import end, figure, machine, spread
 from peer.side_by_side import beside
 
+from pizzabot.host.activity import ActivityBoard
 from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.filters import CHANNELS
@@ -66,9 +67,11 @@ class Effort:
 
 
 FULL = Effort(
-    runs=2000, tokens=20_000, paced_tokens=1000, unpaced_tokens=5000, repeats=5, rounds=3, seconds=5.0, turns=30
+    runs=2000, tokens=20_000, paced_tokens=1000, unpaced_tokens=50_000, repeats=5, rounds=3, seconds=5.0, turns=30
 )
-QUICK = Effort(runs=600, tokens=5000, paced_tokens=500, unpaced_tokens=2000, repeats=2, rounds=1, seconds=4.0, turns=8)
+QUICK = Effort(
+    runs=600, tokens=5000, paced_tokens=500, unpaced_tokens=20_000, repeats=2, rounds=1, seconds=4.0, turns=8
+)
 
 
 class OneModel:
@@ -145,7 +148,7 @@ async def assembled(folder: Path, runtime: ScriptedRuntime) -> AsyncIterator[Par
         waiting.pop(run.run_id).set_result(None)
 
     async with SqliteStorage(folder) as storage:
-        hub = Hub()
+        hub, activity = Hub(), ActivityBoard(storage)
         services = PumpServices(
             storage=storage,
             hub=hub,
@@ -156,8 +159,10 @@ async def assembled(folder: Path, runtime: ScriptedRuntime) -> AsyncIterator[Par
             redact=str,
             logger=structlog.wrap_logger(None, processors=[_drop]),
         )
-        engine = RunEngine(services, server_id="bench", finished=finished, policies=Policies(services.logger))
-        threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready)
+        engine = RunEngine(
+            services, server_id="bench", finished=finished, changed=activity.changed, policies=Policies(services.logger)
+        )
+        threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready, changed=activity.changed)
         commands = Commands(engine, threads)
         yield Parts(
             HostRuns(engine=engine, commands=commands, storage=storage, hub=hub, clock=time.time), storage, waiting

@@ -11,7 +11,7 @@ from pizzabot_hookspecs.callers import Caller
 from pizzabot_hookspecs.interrupts import IntentLog
 from pizzabot_hookspecs.model_providers import ModelDescriptor
 from pizzabot_hookspecs.offers import Offer, hookspec
-from pizzabot_hookspecs.wire import Frame, JsonValue, Message, ThreadState
+from pizzabot_hookspecs.wire import Frame, JsonValue, Message, Namespace, ThreadState
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -103,7 +103,7 @@ class RuntimeServices:
 class AgentRuntime(Protocol):
     """Turns messages into frames and keeps the model's memory (checkpoints). The person's log is the host's.
 
-    May also be a `KnowsSettledCalls`.
+    May also be a `KnowsSettledCalls` and a `KeepsHistory`.
     """
 
     async def prepare(self, services: RuntimeServices, /) -> None:
@@ -133,6 +133,36 @@ class KnowsSettledCalls(Protocol):
 
     async def settled_calls(self, thread_id: str, call_ids: Collection[str], /, *, caller: Caller) -> frozenset[str]:
         """Those of `call_ids` whose result is stored in the thread's checkpoints, a subagent's included."""
+        ...
+
+
+@runtime_checkable
+class KeepsHistory(Protocol):
+    """A capability of an `AgentRuntime`: tell a thread's earlier states, and let a client write one."""
+
+    async def history(
+        self, thread_id: str, /, *, limit: int, before: str | None, namespace: Namespace, caller: Caller
+    ) -> Sequence[ThreadState]:
+        """As `Threads.history`; the host has checked whose thread it is. Must not hold up running turns.
+
+        Raises `NotFound` `no_such_checkpoint`.
+        """
+        ...
+
+    async def update_state(
+        self,
+        thread_id: str,
+        values: Mapping[str, JsonValue],
+        /,
+        *,
+        as_node: str | None,
+        checkpoint_id: str | None,
+        caller: Caller,
+    ) -> ThreadState:
+        """As `Threads.update_state`; the host lets no run begin meanwhile.
+
+        Raises `NotFound` `no_such_checkpoint`, `InvalidRequest` `invalid_values`, `no_such_node`.
+        """
         ...
 
 

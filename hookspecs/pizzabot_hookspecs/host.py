@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from pizzabot_hookspecs.callers import Caller
 from pizzabot_hookspecs.http_routes import HttpRoutes
 from pizzabot_hookspecs.interrupts import Interrupt
-from pizzabot_hookspecs.storage_backends import StoredEvent, Thread
-from pizzabot_hookspecs.wire import JsonValue, ThreadState
+from pizzabot_hookspecs.storage_backends import StoredEvent, Thread, ThreadStatus
+from pizzabot_hookspecs.wire import JsonValue, Namespace, ThreadState
 
 
 class Health(StrEnum):
@@ -83,6 +83,24 @@ class EventBatch:
     gap: Mapping[str, int] | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Activity:
+    """What changed on the caller's threads since the last one; the first of a subscription is how everything is now.
+
+    It tells states, not happenings: what changed twice in between is told once, and a reader that was slow or away
+    misses nothing that still holds. All empty: nothing for `idle_seconds`.
+
+    `complete`  the whole: `threads` are the newest ones (at most 200), and what is not among them is not told
+    `threads`   rows as they are now, `deleted` the ids of threads that are gone
+    `inbox`     everything that waits for a person now (at most 200), None where that did not change
+    """
+
+    complete: bool = False
+    threads: Sequence[Thread] = ()
+    deleted: Sequence[str] = ()
+    inbox: Sequence[Interrupt] | None = None
+
+
 class Threads(Protocol):
     async def create(
         self,
@@ -105,14 +123,56 @@ class Threads(Protocol):
         """Raises `NotFound` `no_such_thread`."""
         ...
 
-    async def status(self, thread_id: str, /, *, caller: Caller) -> str:
-        """`idle`, `busy`, `interrupted` or `error`, as LangGraph's clients know them."""
+    async def page(
+        self, *, limit: int = 200, offset: int = 0, status: ThreadStatus | None = None, caller: Caller
+    ) -> Sequence[Thread]:
+        """The caller's threads, newest activity first; at most 200 at once.
+
+        Raises `InvalidRequest` `invalid_argument` for a limit outside 1..200 or a negative offset.
+        """
         ...
 
     async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState:
         """`next` is empty when no run is live and nothing is pending (wire.md §8.2).
 
         Raises `NotFound` `no_such_thread`.
+        """
+        ...
+
+    async def history(
+        self,
+        thread_id: str,
+        /,
+        *,
+        limit: int = 10,
+        before: str | None = None,
+        namespace: Namespace = (),
+        caller: Caller,
+    ) -> Sequence[ThreadState]:
+        """The thread's checkpoints as they are stored, newest first, those before the checkpoint `before` (exclusive).
+
+        `namespace` is a subagent's (`("tools:<id>",)`), whose own checkpoints are told then. `next` stays what it was:
+        history is not cleaned (wire.md §8.2).
+        Raises `NotFound` `no_such_thread`, `no_such_checkpoint` for an unknown `before`; `InvalidRequest`
+        `invalid_argument` for a limit outside 1..1000, `not_supported` where the runtime keeps no history.
+        """
+        ...
+
+    async def update_state(
+        self,
+        thread_id: str,
+        values: Mapping[str, JsonValue],
+        /,
+        *,
+        as_node: str | None = None,
+        checkpoint_id: str | None = None,
+        caller: Caller,
+    ) -> ThreadState:
+        """Write `values` as if the node had returned them, on the newest checkpoint or on `checkpoint_id`.
+
+        Returns the new state. Raises `NotFound` `no_such_thread`, `no_such_checkpoint`; `Conflict` `thread_busy` while
+        a run of the thread is not final or another client writes, `interrupt_pending` while it waits for a person;
+        `InvalidRequest` `invalid_values`, `no_such_node`, `not_supported` where the runtime cannot.
         """
         ...
 
@@ -186,6 +246,13 @@ class Host(Protocol):
 
     def plugins(self, *, caller: Caller) -> Mapping[str, JsonValue]:
         """`GET /plugins`, `pizzabot plugins --json`: every plugin with state, source, offers or the reason."""
+        ...
+
+    async def activity(self, *, idle_seconds: float = 5.0, caller: Caller) -> AsyncGenerator[Activity, None]:
+        """Awaiting it subscribes; the generator is closed with `aclose()` and ends when the host stops.
+
+        The first `Activity` is complete. Several changes that come close together are told at once.
+        """
         ...
 
     async def http_routes(self) -> Sequence[HttpRoutes]:

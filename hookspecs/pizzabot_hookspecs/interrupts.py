@@ -24,8 +24,11 @@ class InterruptKind(StrEnum):
 
 
 class InterruptState(StrEnum):
+    """Open until it is decided; withdrawn when the turn that asked was stopped: nobody can answer it any more."""
+
     OPEN = "open"
     DECIDED = "decided"
+    WITHDRAWN = "withdrawn"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

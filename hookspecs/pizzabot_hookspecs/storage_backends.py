@@ -62,9 +62,26 @@ class CancelReason(StrEnum):
     SHUTDOWN = "shutdown"
 
 
+class ThreadStatus(StrEnum):
+    """What LangGraph's clients know of a thread: `busy` while a run of it is not final, `interrupted` while it waits
+    for a person (and nothing is busy), `error` when the run that ended last failed or timed out, else `idle`.
+
+    A message that waits behind an open question may not begin (`claim_run`) and makes nothing busy. Of the runs that
+    have ended, one that was never claimed counts only where none was.
+    """
+
+    IDLE = "idle"
+    BUSY = "busy"
+    INTERRUPTED = "interrupted"
+    ERROR = "error"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Thread:
-    """A conversation. `rev` is not here yet; `next_seq` is the number the thread's next event gets, from 1."""
+    """A conversation. `rev` is not here yet; `next_seq` is the number the thread's next event gets, from 1.
+
+    `status` is what the thread's runs and interrupts were at the moment of reading; nobody writes it.
+    """
 
     thread_id: str
     owner: str
@@ -73,6 +90,7 @@ class Thread:
     created_at: float
     last_activity_at: float
     next_seq: int
+    status: ThreadStatus = ThreadStatus.IDLE
     model_id: str | None = None
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
 
@@ -209,8 +227,10 @@ class ThreadStorage(Protocol):
         """The caller's thread, or None."""
         ...
 
-    async def threads(self, *, caller: Caller, limit: int = 200) -> Sequence[Thread]:
-        """The caller's threads, newest activity first."""
+    async def threads(
+        self, *, caller: Caller, limit: int = 200, offset: int = 0, status: ThreadStatus | None = None
+    ) -> Sequence[Thread]:
+        """The caller's threads, newest activity first; `status` leaves only those that are so now."""
         ...
 
     async def pin_model(self, thread_id: str, model_id: str | None, /, *, caller: Caller) -> None:
@@ -243,6 +263,9 @@ class RunStorage(Protocol):
     ) -> Run | None:
         """pending → running, with the next epoch and attempt; None when it is no longer pending or the thread is held.
 
+        A thread with an open interrupt is held for every run but a resume (see `decide`) and one that is to be
+        cancelled: a message that was queued before the question waits for its answer (rules 1 and 9).
+
         `takeover` claims a run that is active under another, dead server instead, leaving its status. The lease runs
         `lease_seconds` from now, by the store's clock.
         """
@@ -273,9 +296,14 @@ class RunStorage(Protocol):
         error_code: str | None = None,
         error: str | None = None,
         interrupts: Sequence[NewInterrupt] = (),
+        withdraw: bool = False,
         caller: Caller,
     ) -> int:
         """Append the last events, the terminal one too, set the final status and open interrupts, in one transaction.
+
+        `withdraw`: the turn was given up, and what it asked with it. Every open interrupt of the thread becomes
+        `WITHDRAWN` (`decided_by` stays None, `decided_at` is now) and every resume that waits is asked to stop, in the
+        same transaction; `interrupts` is empty then.
 
         An interrupt whose id the thread knows already stays as it is: a resumed run reports again what is still open,
         and what was decided meanwhile stays decided. Returns and raises like `append_events`.
@@ -295,7 +323,7 @@ class RunStorage(Protocol):
     async def active_run(self, thread_id: str, /, *, caller: Caller) -> Run | None: ...
 
     async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
-        """The front of the thread's queue."""
+        """The front of the thread's queue: the first run that `claim_run` would claim if no run were active."""
         ...
 
     async def waiting_runs(self, thread_id: str, /, *, caller: Caller) -> int:
@@ -322,7 +350,8 @@ class InterruptStorage(Protocol):
         """Decide interrupts of one thread and admit the run that goes on, in one transaction that survives power loss.
 
         All or nothing. Raises `NotFound` `no_such_interrupt` for an id that is not on `resume.thread_id` or not the
-        caller's, `Conflict` `already_decided` for one that is decided: `detail` says by whom and when (ISO-8601). A
+        caller's, `Conflict` `already_decided` for one that is decided: `detail` says by whom and when (ISO-8601), for
+        a withdrawn one that it was withdrawn (`fields` then have no `decided_by`). A
         known `run_id`, `idempotency_key` or `message_id` with the same fingerprint returns the first admission
         (`created=False`) without deciding again. No decision at all is `no_such_interrupt` too, two for one interrupt
         are `InvalidRequest` `invalid_decision`. `fields` of `already_decided` has `interrupt_id`, `decided_by`,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from pizzabot import __version__
+from pizzabot.host.activity import ActivityBoard
 from pizzabot.host.ground import Ground
 from pizzabot.host.ids import uuid7
 from pizzabot.host.models.advice import ways
@@ -34,7 +35,7 @@ from pizzabot.host.tools import collect_tools
 from pizzabot.kernel import PluginReport
 from pizzabot_hookspecs import Caller, PizzabotError
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices
-from pizzabot_hookspecs.host import Health
+from pizzabot_hookspecs.host import Activity, Health
 from pizzabot_hookspecs.http_routes import HttpRoutes
 from pizzabot_hookspecs.storage_backends import Storage
 from pizzabot_hookspecs.wire import PROTOCOL_VERSION, JsonValue
@@ -50,6 +51,7 @@ class PizzabotHost:
         self._runtime = runtime
         self._logger = ground.logger("host")
         self._hub = Hub()
+        self._activity = ActivityBoard(storage)
         self.observers = ObserverBoard(ground.logger("observers"))
         self.policies = Policies(ground.logger("admission"))
         self._providers = Providers(ground, maker)
@@ -77,10 +79,16 @@ class PizzabotHost:
             ),
             server_id=f"{os.getpid()}-{uuid7()}",
             finished=self.observers.run_finished,
+            changed=self._activity.changed,
             policies=self.policies,
         )
         self._threads = HostThreads(
-            storage=storage, engine=self.engine, hub=self._hub, runtime=self.runtime, redact=ground.redact
+            storage=storage,
+            engine=self.engine,
+            hub=self._hub,
+            runtime=self.runtime,
+            changed=self._activity.changed,
+            redact=ground.redact,
         )
         self._runs = HostRuns(
             engine=self.engine,
@@ -144,6 +152,7 @@ class PizzabotHost:
     async def close(self) -> None:
         """End observers and let go of runs; storage is still open afterwards."""
         self._hub.close()
+        self._activity.close()
         await self.engine.shutdown()
         await self.observers.stop()
         await self.model_loading.cancel()
@@ -209,6 +218,9 @@ class PizzabotHost:
         """A row of the report; its reason is the plugin's own text and may hold what it should not."""
         reason = None if report.reason is None else self.ground.redact(report.reason)
         return replace(report, reason=reason).to_json()
+
+    async def activity(self, *, idle_seconds: float = 5.0, caller: Caller) -> AsyncGenerator[Activity, None]:
+        return self._activity.watch(idle_seconds=idle_seconds, caller=caller)
 
     async def http_routes(self) -> Sequence[HttpRoutes]:
         if self._routes is None:

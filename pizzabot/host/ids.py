@@ -9,7 +9,7 @@ import time
 from pizzabot_hookspecs import InvalidRequest
 
 ID = re.compile(r"[A-Za-z0-9._~:@-]{1,255}")
-RESERVED = frozenset({"list", "events", "search", "activity", ".", ".."})
+RESERVED = frozenset({"list", "events", "search", "activity", "count", ".", ".."})
 
 
 def uuid7() -> str:

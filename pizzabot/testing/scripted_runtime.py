@@ -114,11 +114,13 @@ class _ScriptedRun:
 
     async def stop(self) -> None:
         self._runtime.stopped.append(self._turn.run_id)
+        self._asked.clear()  # a stop leaves no call open, those that a person was asked about neither
         self._stop.set()
 
     async def __aiter__(self) -> AsyncIterator[Frame]:
         self._runtime.turns.append(self._turn)
         if self._turn.settle:
+            self._asked.clear()
             return
         text = self._turn.messages[-1].text if self._turn.messages else "go on"
         verb, _, rest = text.partition(" ")

@@ -16,6 +16,7 @@ from langchain_core.language_models import BaseChatModel
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
 from pizzabot_builtin_plugins.deepagents_runtime.middleware import (
     Discreet,
+    Nameless,
     agent_middleware,
     conversation_middleware,
 )
@@ -50,7 +51,7 @@ def build_conversation(chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCh
     graph: Graph = create_agent(
         chat,
         system_prompt=prompts.CONVERSATION,
-        middleware=[*conversation_middleware(chat), Discreet(tools.redact)],
+        middleware=[*conversation_middleware(chat), Discreet(tools.redact), Nameless()],
         state_schema=DeepAgentState,
         checkpointer=checkpointer,
     )

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 
+from pizzabot_hookspecs.support.patience import patiently
+
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
@@ -87,18 +89,21 @@ def telling(saver: BaseCheckpointSaver[Any], ledger: IntentLedger) -> BaseCheckp
     A copy with a class of its own: a saver is much more than its documented methods (each has fast paths that graphs
     look for), and what a wrapper leaves out is missing without a word.
 
+    A storage that fails for a while is tried again: the result of a tool that has run must not be lost to a full disk.
     What it began to store it stores to the end: a cancelled run would leave a transaction open on the connection that
     all runs share, and with it the file locked.
     """
 
     class Telling(type(saver)):  # type: ignore[misc]
         async def aput(self, config: RunnableConfig, *more: Any, **kwargs: Any) -> RunnableConfig:
-            return await ledger.store(config, super().aput(config, *more, **kwargs))
+            put = super().aput
+            return await ledger.store(config, patiently(lambda: put(config, *more, **kwargs)))
 
         async def aput_writes(
             self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
         ) -> None:
-            await ledger.store(config, super().aput_writes(config, writes, task_id, task_path))
+            put_writes = super().aput_writes
+            await ledger.store(config, patiently(lambda: put_writes(config, writes, task_id, task_path)))
             await ledger.stored(config["configurable"]["thread_id"], writes)
 
     told = copy.copy(saver)

@@ -41,6 +41,8 @@ STEPS = (
     "pizzabot_builtin_plugins.deepagents_runtime.snapshots",
     "pizzabot_builtin_plugins.deepagents_runtime.streaming",
     "pizzabot_builtin_plugins.deepagents_runtime.thread_memory",
+    "pizzabot_builtin_plugins.deepagents_runtime.thread_reading",
+    "pizzabot_builtin_plugins.deepagents_runtime.state_writing",
     "pizzabot_builtin_plugins.deepagents_runtime.warming",
 )
 """What `load` imports, in order, from the bottom up so that each step is short."""

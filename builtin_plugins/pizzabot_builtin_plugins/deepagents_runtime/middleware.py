@@ -51,6 +51,7 @@ def agent_middleware(
         Withheld(PLANNING),
         ToolCalls(tools.tools, redact=tools.redact),
         Discreet(tools.redact),
+        Nameless(),
         *([OwnPrompt(prompts.AGENT)] if offered else [*conversation_middleware(chat), NoTools()]),
     ]
 
@@ -70,6 +71,7 @@ def delegation(chat: BaseChatModel, tools: ToolSet) -> AgentMiddleware[Any, Any,
                 PatchToolCallsMiddleware(),
                 ToolCalls(subagent.tools, redact=tools.redact),
                 Discreet(tools.redact),
+                Nameless(),
                 OwnPrompt(subagent.prompt),
             ],
         )
@@ -127,6 +129,30 @@ class NoTools(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         return await handler(request.override(tools=[], system_message=SystemMessage(prompts.CONVERSATION)))
+
+
+class Nameless(AgentMiddleware[Any, Any, Any]):
+    """The model is handed no names of speakers; a tool's result keeps that of its tool.
+
+    LangChain writes a subagent's name into each of its answers, and the OpenAI adapter sends names on: that API refuses
+    one with a space. The names are for clients (`plain.ORCHESTRATOR`).
+    """
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        if not any(_is_named(message) for message in request.messages):
+            return await handler(request)
+        messages = [
+            message.model_copy(update={"name": None}) if _is_named(message) else message for message in request.messages
+        ]
+        return await handler(request.override(messages=messages))
+
+
+def _is_named(message: AnyMessage) -> bool:
+    return bool(message.name) and message.type in ("ai", "human", "AIMessageChunk")
 
 
 class RecentMessages(AgentMiddleware[Any, Any, Any]):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from langchain_core.language_models._compat_bridge import message_to_events
@@ -18,7 +18,13 @@ from langchain_core.messages import BaseMessage, ToolMessage
 
 from pizzabot_builtin_plugins.deepagents_runtime.interrupts import kind_of, shown
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessage, js_namespace
-from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT, plain, public_values
+from pizzabot_builtin_plugins.deepagents_runtime.plain import (
+    AGENT_NAME,
+    ORCHESTRATOR,
+    TOLD_RESULT,
+    plain,
+    public_values,
+)
 from pizzabot_hookspecs.wire import Frame, FrameMethod, Namespace
 
 ENDINGS = frozenset({"completed", "failed", "interrupted", "drained"})
@@ -50,6 +56,7 @@ class Normaliser:
         self._open: dict[str, OpenMessage] = {}
         self._snapshots: dict[Namespace, Snapshot] = {}
         self._begun: set[Namespace] = set()
+        self._agents: dict[Namespace, str] = {(): ORCHESTRATOR}
         self._waiting: Namespace | None = None
         self._asked: dict[str, tuple[Namespace, Any]] = {}
         self._now = 0
@@ -89,7 +96,7 @@ class Normaliser:
         self._snapshots.clear()
         self._waiting = None
         self._now = max(self._now, int(time.time() * 1000))  # the clock that LangGraph stamps events with
-        return [self._frame("checkpoints", checkpoint, ()), self._frame("values", public_values(values), ())]
+        return [self._frame("checkpoints", checkpoint, ()), self._values_frame(values, ())]
 
     # -- messages: rows 3, 4, 11 ------------------------------------------------------------------------------------
 
@@ -118,7 +125,8 @@ class Normaliser:
         )
         self._open[run_id] = message
         self.said[message.id] = message
-        return (self._message_frame(message, {**plain(payload), "id": message.id, "run_id": run_id}),)
+        start = {**plain(payload), "id": message.id, "run_id": run_id, "name": _agent(metadata)}
+        return (self._message_frame(message, start),)
 
     def _rarer_event(self, message: OpenMessage, payload: Mapping[str, Any]) -> Frame:
         data = plain(payload)
@@ -142,7 +150,10 @@ class Normaliser:
         frames = []
         for event in message_to_events(whole, message_id=whole.id):
             data = message.delta(event) if event["event"] == "content-block-delta" else None
-            frames.append(self._message_frame(message, data) if data is not None else self._rarer_event(message, event))
+            frame = self._message_frame(message, data) if data is not None else self._rarer_event(message, event)
+            if event["event"] == "message-start":
+                frame = replace(frame, data={**frame.data, "name": whole.name or _agent(metadata)})
+            frames.append(frame)
         return frames
 
     def _message_frame(self, message: OpenMessage, data: Mapping[str, Any]) -> Frame:
@@ -205,7 +216,10 @@ class Normaliser:
 
     def _show(self, namespace: Namespace) -> list[Frame]:
         snapshot = self._snapshots.pop(namespace, None)
-        return [] if snapshot is None else [self._frame("values", public_values(snapshot.values), namespace)]
+        return [] if snapshot is None else [self._values_frame(snapshot.values, namespace)]
+
+    def _values_frame(self, values: Mapping[str, Any], namespace: Namespace) -> Frame:
+        return self._frame("values", public_values(values, agent=self._agents.get(namespace)), namespace)
 
     # -- lifecycle of children, custom: row 7 -----------------------------------------------------------------------
 
@@ -215,9 +229,12 @@ class Normaliser:
         if not subject:
             return ()
         frames: list[Frame] = []
+        if isinstance(name := data.get("graph_name"), str):
+            self._agents[subject] = name
         if data["event"] in ENDINGS:
             frames.extend(self._show(subject))
             self._begun.discard(subject)
+            self._agents.pop(subject, None)
         frames.append(self._frame("lifecycle", data, subject))
         return frames
 
@@ -230,6 +247,11 @@ class Normaliser:
 
     def _frame(self, method: FrameMethod, data: Mapping[str, Any], namespace: Namespace) -> Frame:
         return Frame(method=method, data=data, timestamp=self._now, namespace=namespace)
+
+
+def _agent(metadata: Mapping[str, Any]) -> str:
+    """Who says a message: a subagent by its name, else the orchestrator."""
+    return metadata.get(AGENT_NAME) or ORCHESTRATOR
 
 
 def checkpoint_envelope(data: Mapping[str, Any]) -> dict[str, Any]:

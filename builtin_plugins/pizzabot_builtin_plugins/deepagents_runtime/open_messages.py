@@ -79,3 +79,15 @@ def js_namespace(checkpoint_ns: str) -> Namespace:
         f"model_request:{segment[6:]}" if segment.startswith("model:") else segment
         for segment in checkpoint_ns.split("|")
     )
+
+
+def checkpoint_namespace(namespace: Namespace) -> str:
+    """`js_namespace` backwards: clients' `("a:1", "model_request:2")` as LangGraph stores it, `a:1|model:2`.
+
+    A segment may also be a joined namespace itself, by `|` or by NUL as the JavaScript SDK joins it (wire.md §8.3).
+    """
+    segments = "|".join(namespace).replace("\0", "|").split("|")
+    return "|".join(
+        f"model:{segment.removeprefix('model_request:')}" if segment.startswith("model_request:") else segment
+        for segment in segments
+    )

@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langgraph.types import Command, Interrupt
 from pydantic import BaseModel
 
@@ -38,15 +38,48 @@ PRIVATE_KEYS = frozenset(
 """State that belongs to middleware, besides everything that begins with an underscore (stack.md §2)."""
 
 
-def public_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A graph's state as clients see it: without private channels and `__interrupt__`, always with `messages`."""
+ORCHESTRATOR = "pizza-bot"
+"""The name of the agent that a person talks to, on the wire only: checkpoints do not hold it, models do not see it."""
+
+AGENT_NAME = "lc_agent_name"
+"""Key of LangChain's metadata of a subagent's messages and checkpoints: its name. The orchestrator has none."""
+
+
+def public_values(
+    values: Mapping[str, Any], *, agent: str | None = None, messages: FlatMessages | None = None
+) -> dict[str, Any]:
+    """A graph's state as clients see it: without private channels and `__interrupt__`, always with `messages`.
+
+    `agent` is whose graph it is: the name of its answers that have none.
+    """
+    made = messages or FlatMessages()
     public = {
-        key: plain(value)
-        for key, value in values.items()
-        if not key.startswith("_") and key not in PRIVATE_KEYS and value is not None
+        key: plain(value) for key, value in values.items() if key != "messages" and is_public(key) and value is not None
     }
-    public.setdefault("messages", [])
+    public["messages"] = [made.flat(message, agent) for message in values.get("messages") or ()]
     return public
+
+
+def is_public(channel: str) -> bool:
+    """Whether clients see a channel of a graph's state."""
+    return not channel.startswith("_") and channel not in PRIVATE_KEYS
+
+
+class FlatMessages:
+    """Messages as flat dicts, each made once, for states that hold the same ones. Nobody may change a dict."""
+
+    def __init__(self) -> None:
+        self._made: dict[int, tuple[object, Any]] = {}
+
+    def flat(self, message: object, agent: str | None) -> Any:
+        """`agent` said it, if it is an answer without a name."""
+        known = self._made.get(id(message))
+        if known is None:
+            shape = plain(message)
+            if agent is not None and isinstance(message, AIMessage) and not message.name:
+                shape["name"] = agent
+            known = self._made[id(message)] = (message, shape)  # with the message, so that its id stays its own
+        return known[1]
 
 
 def flat(message: BaseMessage) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
@@ -14,19 +14,24 @@ from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
 from pizzabot_builtin_plugins.deepagents_runtime.run import Engine, GraphRun
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import tool_set
-from pizzabot_hookspecs import Caller, Logger, Unavailable
+from pizzabot_hookspecs import Caller, Logger, NotFound, Unavailable
 from pizzabot_hookspecs.agent_runtimes import RuntimeServices, Turn
-from pizzabot_hookspecs.wire import ThreadState
+from pizzabot_hookspecs.wire import JsonValue, Namespace, ThreadState
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
     from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
+    from pizzabot_builtin_plugins.deepagents_runtime.thread_reading import ThreadReader
+
+
+READERS = 2
+"""Threads that make states for clients: one long history does not hold up every other state."""
 
 
 class DeepAgentsRuntime:
-    """An `AgentRuntime` that `KnowsSettledCalls`.
+    """An `AgentRuntime` that `KnowsSettledCalls` and `KeepsHistory`.
 
     Made in a worker thread, prepared and used on the host's loop, closed as a context manager.
     """
@@ -39,6 +44,7 @@ class DeepAgentsRuntime:
         self._logger = logger
         self._redact = redact
         self._builder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graph-builder")
+        self._readers = ThreadPoolExecutor(max_workers=READERS, thread_name_prefix="state-reader")
         self._prepared = asyncio.Event()
         self._engine: Engine | None = None
         self._failure: BaseException | None = None
@@ -50,6 +56,7 @@ class DeepAgentsRuntime:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._builder.shutdown(wait=False, cancel_futures=True)
+        self._readers.shutdown(wait=False, cancel_futures=True)
 
     async def prepare(self, services: RuntimeServices, /) -> None:
         try:
@@ -65,11 +72,36 @@ class DeepAgentsRuntime:
 
     async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState | None:
         del caller  # the host has checked whose thread it is; checkpoints carry no owner
-        memory = await self._memory(thread_id)
-        from pizzabot_builtin_plugins.deepagents_runtime.snapshots import thread_state
+        return await (await self._reader()).state(thread_id, checkpoint_id)
 
-        snapshot = await memory.snapshot(checkpoint_id)
-        return None if snapshot is None else thread_state(snapshot)
+    async def history(
+        self, thread_id: str, /, *, limit: int, before: str | None, namespace: Namespace, caller: Caller
+    ) -> Sequence[ThreadState]:
+        del caller
+        reader = await self._reader()
+        return await reader.history(thread_id, limit=limit, before=before, namespace=namespace)
+
+    async def update_state(
+        self,
+        thread_id: str,
+        values: Mapping[str, JsonValue],
+        /,
+        *,
+        as_node: str | None,
+        checkpoint_id: str | None,
+        caller: Caller,
+    ) -> ThreadState:
+        del caller
+        engine, reader = await self._ready(), await self._reader()
+        from pizzabot_builtin_plugins.deepagents_runtime.state_writing import write_state
+
+        written = await write_state(
+            engine.reader, engine.checkpointer, thread_id, values, as_node=as_node, checkpoint_id=checkpoint_id
+        )
+        state = await reader.state(thread_id, written)
+        if state is None:
+            raise NotFound("no_such_checkpoint", f"thread {thread_id!r} was deleted while its state was written")
+        return state
 
     async def settled_calls(self, thread_id: str, call_ids: Collection[str], /, *, caller: Caller) -> frozenset[str]:
         del caller
@@ -79,6 +111,12 @@ class DeepAgentsRuntime:
         del caller
         engine = await self._ready()
         await engine.checkpointer.adelete_thread(thread_id)
+
+    async def _reader(self) -> ThreadReader:
+        engine = await self._ready()
+        from pizzabot_builtin_plugins.deepagents_runtime.thread_reading import ThreadReader
+
+        return ThreadReader(engine.reader, engine.checkpointer, self._readers)
 
     async def _memory(self, thread_id: str) -> ThreadMemory:
         engine = await self._ready()

@@ -183,8 +183,10 @@ def cut_off(message: OpenMessage) -> AIMessage:
     return AIMessage(content="".join(message.text), id=message.id, response_metadata={"cancelled": True})
 
 
-def thread_config(thread_id: str, checkpoint_id: str | None = None, *, run_id: str | None = None) -> RunnableConfig:
-    configurable = {"thread_id": thread_id, "checkpoint_ns": ""}
+def thread_config(
+    thread_id: str, checkpoint_id: str | None = None, *, namespace: str = "", run_id: str | None = None
+) -> RunnableConfig:
+    configurable = {"thread_id": thread_id, "checkpoint_ns": namespace}
     if checkpoint_id is not None:
         configurable["checkpoint_id"] = checkpoint_id
     return {"configurable": configurable, "metadata": {} if run_id is None else {RUN_ID: run_id}}

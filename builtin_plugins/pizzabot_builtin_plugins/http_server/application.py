@@ -14,16 +14,19 @@ from litestar.exceptions import HTTPException  # noqa: TID253
 from pizzabot_builtin_plugins.http_server.access_log import RequestLog, unforeseen
 from pizzabot_builtin_plugins.http_server.addresses import Doors
 from pizzabot_builtin_plugins.http_server.asgi import REQUEST_ID, error_body, state
-from pizzabot_builtin_plugins.http_server.bearer import BearerGate
+from pizzabot_builtin_plugins.http_server.bearer import BearerGate, BearerToken
 from pizzabot_builtin_plugins.http_server.bodies import BodyLimit
 from pizzabot_builtin_plugins.http_server.errors import code_of, status_of
-from pizzabot_builtin_plugins.http_server.gates import HostGate, OriginGate
-from pizzabot_builtin_plugins.http_server.mounts import Mounts, Router
+from pizzabot_builtin_plugins.http_server.gates import HostGate, OriginGate, RefusableSocket
+from pizzabot_builtin_plugins.http_server.mounts import Kinds, Mounts, Router
 from pizzabot_builtin_plugins.http_server.openapi import schema_routes
+from pizzabot_builtin_plugins.http_server.routes_activity import activity_routes
+from pizzabot_builtin_plugins.http_server.routes_history import history_routes
 from pizzabot_builtin_plugins.http_server.routes_runs import run_routes
 from pizzabot_builtin_plugins.http_server.routes_system import system_routes
 from pizzabot_builtin_plugins.http_server.routes_threads import thread_routes
 from pizzabot_builtin_plugins.http_server.services import Services, json_answer
+from pizzabot_builtin_plugins.http_server.websocket.application import SocketApplication
 from pizzabot_hookspecs import PizzabotError
 from pizzabot_hookspecs.http_routes import AsgiApp, HttpRoutes
 
@@ -41,13 +44,21 @@ def build(services: Services, doors: Doors, routes: Sequence[HttpRoutes]) -> tup
     app = BodyLimit(
         app, json_bytes=limits.json_bytes, seconds=limits.body_seconds, is_mounted=mounts.covers, logger=logger
     )
+    app = Kinds(http=app, websocket=SocketApplication(services, BearerToken(token)))
     app = OriginGate(app, doors, logger)
     app = HostGate(app, doors, logger)
+    app = RefusableSocket(app)
     return app, core, mounts
 
 
 def core_application(services: Services) -> Litestar:
-    handlers = [*system_routes(services), *thread_routes(services), *run_routes(services)]
+    handlers = [
+        *system_routes(services),
+        *thread_routes(services),
+        *history_routes(services),
+        *activity_routes(services),
+        *run_routes(services),
+    ]
     return Litestar(
         route_handlers=[*handlers, *schema_routes(handlers, str(services.host.identity().get("version", "0")))],
         openapi_config=None,

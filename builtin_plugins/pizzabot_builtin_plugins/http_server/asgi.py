@@ -14,6 +14,8 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 REQUEST_ID = "pizzabot.request_id"
 """Key in `scope["state"]`: the id that the log and the answer's `X-Request-Id` carry."""
+SOCKET_PATH = "/ws"
+"""Where a request may become a WebSocket; on every other path `Upgrade` is ignored."""
 ABORT = "pizzabot.abort"
 """Key in `scope["state"]`: drops the connection at once, whatever is still in its write buffer."""
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from pizzabot_builtin_plugins.http_server import frames
 from pizzabot_builtin_plugins.http_server.access_log import unforeseen
 from pizzabot_builtin_plugins.http_server.asgi import ABORT, REQUEST_ID, Receive, Send, send_error, state
 from pizzabot_builtin_plugins.http_server.errors import status_of
 from pizzabot_hookspecs import Logger, PizzabotError, Unavailable
-from pizzabot_hookspecs.host import EventBatch
 from pizzabot_hookspecs.http_routes import Scope
+
+Batch = TypeVar("Batch")
 
 HEADERS = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -53,17 +55,19 @@ class OpenStreams:
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventStream:
-    """Headers go out when the observer is attached, then `: open`, then chunks of frames; a comment after each silence.
+class EventStream(Generic[Batch]):
+    """`observe` subscribes, `chunks` writes one of its batches as server-sent events.
+
+    Headers go out when the observer is attached, then `: open`, then what `chunks` makes of each batch.
 
     It ends when the client goes, when the observer ends (the thread was deleted), when the server stops, or when the
     client does not take what is written within `write_seconds`. In every case the observer is closed.
     """
 
-    observe: Callable[[], Awaitable[AsyncGenerator[EventBatch, None]]]
+    observe: Callable[[], Awaitable[AsyncGenerator[Batch, None]]]
+    chunks: Callable[[Batch], Iterator[bytes]]
     streams: OpenStreams
     logger: Logger
-    clock: Callable[[], float]
     redact: Callable[[str], str]
     write_seconds: float
 
@@ -99,7 +103,7 @@ class EventStream:
             try:
                 await answer.begin()
                 async for batch in batches:
-                    for chunk in frames.chunks(batch, now_ms=int(self.clock() * 1000)):
+                    for chunk in self.chunks(batch):
                         await answer.write(chunk)
             finally:
                 await batches.aclose()

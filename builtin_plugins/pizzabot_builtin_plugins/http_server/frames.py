@@ -62,6 +62,10 @@ def event_json(event: StoredEvent) -> bytes:
 
 def gap_frame(gap: Mapping[str, int], *, now_ms: int) -> bytes:
     """A `custom` frame without an SSE id, so that a reconnect does not take it for a place in the log (wire.md §0)."""
+    return b"event: custom\ndata: %s\n\n" % gap_json(gap, now_ms=now_ms)
+
+
+def gap_json(gap: Mapping[str, int], *, now_ms: int) -> bytes:
     earliest = gap.get("earliest", 0)
     envelope = {
         "type": "event",
@@ -70,7 +74,12 @@ def gap_frame(gap: Mapping[str, int], *, now_ms: int) -> bytes:
         "method": "custom",
         "params": {"namespace": [], "timestamp": now_ms, "data": {"name": GAP, "payload": dict(gap)}},
     }
-    return b"event: custom\ndata: %s\n\n" % orjson.dumps(envelope)
+    return orjson.dumps(envelope)
+
+
+def named_frame(name: str, data: bytes) -> bytes:
+    """An event without an id: there is nothing to go on from, a new connection begins with the whole again."""
+    return _joined([b"event: %s\ndata: %s\n\n" % (name.encode(), data)])
 
 
 def error_frame(code: str, detail: str) -> bytes:

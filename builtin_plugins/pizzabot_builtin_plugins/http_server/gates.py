@@ -15,6 +15,24 @@ _SHOWN = 200
 """Characters of a refused header that the log keeps."""
 
 
+class RefusableSocket:
+    """Lets the gates refuse a WebSocket before it is accepted as they refuse a request: with a status and JSON."""
+
+    def __init__(self, app: AsgiApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "websocket":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_to_socket(message: AsgiMessage) -> None:
+            is_answer = message["type"].startswith("http.response.")
+            await send({**message, "type": f"websocket.{message['type']}"} if is_answer else message)
+
+        await self._app(scope, receive, send_to_socket)
+
+
 class HostGate:
     """Refuses a Host header that is not ours: a page that rebinds its own DNS name to 127.0.0.1 gets nothing."""
 
@@ -52,7 +70,7 @@ class OriginGate:
             await send_error(send, 403, "origin_not_allowed", detail)
             return
         cors = [(b"access-control-allow-origin", origin.encode("latin-1")), (b"vary", b"Origin")]
-        if scope["method"] == "OPTIONS" and header(scope, b"access-control-request-method"):
+        if scope.get("method") == "OPTIONS" and header(scope, b"access-control-request-method"):
             await self._answer_preflight(send, cors)
             return
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pizzabot_builtin_plugins.http_server.asgi import Receive, Send, send_error
+from pizzabot_builtin_plugins.http_server.asgi import SOCKET_PATH, Receive, Send, send_error
 from pizzabot_hookspecs import Logger
 from pizzabot_hookspecs.http_routes import AsgiApp, HttpRoutes, Scope
 
-CORE_SEGMENTS = frozenset({"", "models", "ping", "plugins", "schema", "status", "threads"})
+CORE_SEGMENTS = frozenset({"", "inbox", "models", "ping", "plugins", "schema", "status", "threads", "ws"})
 """First segments that core routes have; no plugin may take one."""
 
 _PREFIX = re.compile(r"(/[A-Za-z0-9_~@:-][A-Za-z0-9._~@:-]*)+")
@@ -54,6 +54,17 @@ def _fault(prefix: str, taken: dict[str, AsgiApp]) -> str | None:
     return None
 
 
+class Kinds:
+    """Which application: a WebSocket has its own, behind the same gates for Host and Origin."""
+
+    def __init__(self, *, http: AsgiApp, websocket: AsgiApp) -> None:
+        self._http = http
+        self._websocket = websocket
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await (self._websocket if scope["type"] == "websocket" else self._http)(scope, receive, send)
+
+
 class Router:
     """Refuses paths that mean different things to different readers, then calls the mounted or the core application.
 
@@ -73,6 +84,10 @@ class Router:
         if found:
             prefix, application = found
             await application({**scope, "root_path": scope.get("root_path", "") + prefix}, receive, send)
+            return
+        if scope["path"] == SOCKET_PATH:
+            detail = f"{SOCKET_PATH} is a WebSocket; open it as one"
+            await send_error(send, 426, "upgrade_required", detail, headers=[(b"upgrade", b"websocket")])
             return
         # The server itself drops the body of an answer to HEAD.
         core_scope = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope

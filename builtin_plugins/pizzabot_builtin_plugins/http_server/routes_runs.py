@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 from functools import partial
@@ -13,6 +12,8 @@ from litestar.handlers import HTTPRouteHandler  # noqa: TID253
 from litestar.params import FromPath  # noqa: TID253
 from litestar.types import ASGIApp  # noqa: TID253
 
+from pizzabot_builtin_plugins.http_server import frames
+from pizzabot_builtin_plugins.http_server.commands import idempotency_key, refusal
 from pizzabot_builtin_plugins.http_server.errors import COMMAND_STATUSES, status_of
 from pizzabot_builtin_plugins.http_server.event_streams import EventStream
 from pizzabot_builtin_plugins.http_server.json_bodies import decode
@@ -29,8 +30,6 @@ from pizzabot_builtin_plugins.http_server.services import (
 from pizzabot_builtin_plugins.http_server.subscriptions import CHANNELS, read_subscription, view_of
 from pizzabot_hookspecs import InvalidRequest, PizzabotError
 from pizzabot_hookspecs.host import ClientView, CommandOutcome, CommandReply, EventBatch, StopOutcome
-
-_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 _COMMAND = {
     "type": "object",
@@ -65,7 +64,7 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
         try:
             checked_id(thread_id, "thread_id")
             body = await decode(await request.body())
-            key = _idempotency_key(request.headers.get("idempotency-key"))
+            key = idempotency_key(request.headers.get("idempotency-key"))
             caller = caller_of(request)
             reply = await runs.command(thread_id, body, caller=caller, idempotency_key=key)
             if _starts_a_run(body, reply) and view_of(request.headers.get("user-agent")) is ClientView.PYTHON:
@@ -102,9 +101,9 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
 
         return EventStream(  # type: ignore[return-value]  # Litestar's ASGI types are TypedDicts of its own
             observe=observe,
+            chunks=lambda batch: frames.chunks(batch, now_ms=int(services.clock() * 1000)),
             streams=services.streams,
             logger=services.logger,
-            clock=services.clock,
             redact=services.redact,
             write_seconds=services.settings.limits.write_seconds,
         )
@@ -140,16 +139,7 @@ def _starts_a_run(body: object, reply: CommandReply) -> bool:
 def _refused_command(services: Services, body: object, error: PizzabotError) -> Response[bytes]:
     """What never reached the command, in the envelope that the command's clients read (wire.md §2)."""
     code = "invalid_argument" if error.code == "invalid_json" else error.code
-    command_id = body.get("id") if isinstance(body, dict) else None
-    message = services.redact(error.detail)
-    envelope = {"type": "error", "id": command_id, "error": code, "message": message}
-    return json_answer(envelope, status=status_of(error))
-
-
-def _idempotency_key(value: str | None) -> str | None:
-    if value is None or _IDEMPOTENCY_KEY.fullmatch(value):
-        return value
-    raise InvalidRequest("invalid_idempotency_key", "`Idempotency-Key` must be 1 to 255 visible ASCII characters")
+    return json_answer(refusal(body, code, services.redact(error.detail)), status=status_of(error))
 
 
 def _check_action(action: str) -> None:

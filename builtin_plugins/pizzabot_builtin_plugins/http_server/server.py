@@ -13,8 +13,9 @@ from typing import Any
 import uvicorn  # noqa: TID253 - see above
 from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: TID253
 
-from pizzabot_builtin_plugins.http_server.asgi import ABORT
+from pizzabot_builtin_plugins.http_server.asgi import ABORT, SOCKET_PATH
 from pizzabot_builtin_plugins.http_server.settings import HttpLimits
+from pizzabot_builtin_plugins.http_server.websocket.protocol import SocketProtocol
 from pizzabot_hookspecs.http_routes import AsgiApp
 
 HEAD_BYTES = 32 * 1024
@@ -51,7 +52,12 @@ def make_server(app: AsgiApp, limits: HttpLimits) -> HostedServer:
     config = uvicorn.Config(
         app,
         http=Protocol,
-        ws="none",
+        ws=SocketProtocol,
+        ws_max_size=limits.json_bytes,
+        # Both sides send messages of their own, and a page cannot send or see a ping of the protocol.
+        ws_ping_interval=None,
+        # A token is some 300 bytes: compressing costs more than sending, and a context for every socket.
+        ws_per_message_deflate=False,
         loop="none",
         lifespan="off",
         interface="asgi3",
@@ -73,6 +79,7 @@ class PatientProtocol(H11Protocol):
 
     head_seconds = 10.0
     _head_deadline: asyncio.TimerHandle | None = None
+    _is_socket = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -81,11 +88,25 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        self._await_head()
+        if not self._is_socket:
+            self._await_head()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        self._is_socket = True
+        self._forget_deadline()
+        super().handle_websocket_upgrade(event)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_deadline()
         super().connection_lost(exc)
+
+    def _should_upgrade(self) -> bool:
+        """On one path only, and not beyond the limit of connections, which uvicorn does not look at here."""
+        if self.scope["path"] != SOCKET_PATH or self.scope["method"] != "GET":
+            return False
+        limit = self.limit_concurrency
+        full = limit is not None and max(len(self.connections), len(self.tasks)) >= limit
+        return not full and self._get_upgrade() == b"websocket"
 
     def _await_head(self) -> None:
         cycle: Any = self.cycle

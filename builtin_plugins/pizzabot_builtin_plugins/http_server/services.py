@@ -16,6 +16,7 @@ from pizzabot_builtin_plugins.http_server.asgi import REQUEST_ID, state
 from pizzabot_builtin_plugins.http_server.event_streams import OpenStreams
 from pizzabot_builtin_plugins.http_server.json_bodies import encode
 from pizzabot_builtin_plugins.http_server.settings import HttpSettings
+from pizzabot_builtin_plugins.http_server.websocket.open_sockets import OpenSockets
 from pizzabot_hookspecs import Caller, InvalidRequest, Logger
 from pizzabot_hookspecs.host import Host
 
@@ -33,6 +34,7 @@ class Services:
     clock: Callable[[], float]
     redact: Callable[[str], str]
     streams: OpenStreams
+    sockets: OpenSockets
 
 
 def json_answer(payload: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response[bytes]:

@@ -45,6 +45,11 @@ class HttpLimits(BaseModel):
     write_seconds: float = Field(
         default=30.0, gt=0, description="how long a client may refuse to take a piece of its stream"
     )
+    sockets: int = Field(default=128, ge=1, description="open WebSockets; one more is closed with 1013")
+    hello_seconds: float = Field(default=5.0, gt=0, description="for the first message of a WebSocket")
+    socket_idle_seconds: float = Field(
+        default=60.0, gt=0, description="a WebSocket whose client sent nothing for so long is closed with 4408"
+    )
     stop_seconds: int = Field(
         default=3, ge=0, le=4, description="for open requests when the server stops; streams end at once"
     )
@@ -70,7 +75,7 @@ class HttpSettings(BaseModel):
         default_factory=list, description="further `Host` headers, `name` or `name:port`, for a proxy or another name"
     )
     heartbeat_seconds: float = Field(
-        default=5.0, gt=0, le=10, description="silence after which an event stream gets a comment"
+        default=5.0, gt=0, le=10, description="silence after which an event stream gets a comment, a WebSocket a ping"
     )
     limits: HttpLimits = Field(default_factory=HttpLimits)
 

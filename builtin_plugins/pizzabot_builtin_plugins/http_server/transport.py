@@ -13,6 +13,7 @@ from pizzabot_builtin_plugins.http_server.addresses import Doors, check_exposure
 from pizzabot_builtin_plugins.http_server.event_streams import OpenStreams
 from pizzabot_builtin_plugins.http_server.settings import HttpSettings
 from pizzabot_builtin_plugins.http_server.sockets import addresses_of, listen
+from pizzabot_builtin_plugins.http_server.websocket.open_sockets import OpenSockets
 from pizzabot_hookspecs import Context, InvalidRequest, NotPermitted, Unavailable
 from pizzabot_hookspecs.host import Host
 from pizzabot_hookspecs.http_routes import HttpRoutes
@@ -33,6 +34,7 @@ class HttpTransport:
         self._socket: socket.socket | None = None
         self._doors = Doors.of(settings, settings.port)
         self._streams = OpenStreams(settings.limits.event_streams)
+        self._sockets = OpenSockets(settings.limits.sockets)
 
     @property
     def address(self) -> str:
@@ -90,6 +92,7 @@ class HttpTransport:
             clock=self._context.clock,
             redact=self._context.redact,
             streams=self._streams,
+            sockets=self._sockets,
         )
         application, _, _ = build(services, self._doors, routes)
         return make_server(application, self._settings.limits)
@@ -101,6 +104,7 @@ class HttpTransport:
         finally:
             server.stop()
             self._streams.end_all()
+            self._sockets.end_all()
             # uvicorn gives open requests stop_seconds and then cancels them; one second more for its own ticks.
             await asyncio.wait({serving}, timeout=self._settings.limits.stop_seconds + 1)
             serving.cancel()

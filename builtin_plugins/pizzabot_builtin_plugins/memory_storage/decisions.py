@@ -75,7 +75,7 @@ class DecisionTables(QueueTables):
                 raise _decided_twice(decision.interrupt_id)
             if interrupt is None:
                 raise _no_such_interrupt(thread_id, [decision.interrupt_id])
-            if interrupt.state is InterruptState.DECIDED:
+            if interrupt.state is not InterruptState.OPEN:
                 raise _already_decided(interrupt)
             answers[place] = copied(decision.answer)
         return answers
@@ -124,10 +124,11 @@ def _decided_twice(interrupt_id: str) -> InvalidRequest:
 
 
 def _already_decided(interrupt: Interrupt) -> Conflict:
-    by = interrupt.decided_by or ""
     at = datetime.fromtimestamp(interrupt.decided_at or 0.0, UTC).isoformat(timespec="microseconds")
-    return Conflict(
-        "already_decided",
-        f"interrupt {interrupt.interrupt_id!r} was decided by {by!r} at {at}: look at the thread again",
-        fields={"interrupt_id": interrupt.interrupt_id, "decided_by": by, "decided_at": at},
-    )
+    fields = {"interrupt_id": interrupt.interrupt_id, "decided_at": at}
+    if interrupt.state is InterruptState.WITHDRAWN:
+        cause = f"withdrawn at {at}, when its turn was stopped: nobody can answer it any more"
+    else:
+        cause = f"decided by {interrupt.decided_by!r} at {at}: look at the thread again"
+        fields["decided_by"] = interrupt.decided_by or ""
+    return Conflict("already_decided", f"interrupt {interrupt.interrupt_id!r} was {cause}", fields=fields)

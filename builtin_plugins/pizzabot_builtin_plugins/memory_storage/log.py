@@ -75,19 +75,15 @@ class LogTables(State):
     def _latest(self, row: ThreadRow) -> RunRow | None:
         """The run that began last and has events; one that nobody claimed counts only where none was."""
         begun = [run for run in map(self._runs.__getitem__, row.runs) if run.first_seq is not None]
-        return max(begun, key=_beginning, default=None)
+        return max(begun, key=lambda run: run.beginning, default=None)
 
     def _is_followed(self, row: RunRow) -> bool:
         latest = self._latest(self._threads[row.run.thread_id])
-        return latest is not None and _beginning(latest) > _beginning(row)
+        return latest is not None and latest.beginning > row.beginning
 
 
 def _seq(event: StoredEvent) -> int:
     return event.seq
-
-
-def _beginning(row: RunRow) -> tuple[int, int]:
-    return row.began, row.first_seq or 0
 
 
 def _check(log: Sequence[StoredEvent], run_id: str, merged: Sequence[MergedEvents]) -> None:

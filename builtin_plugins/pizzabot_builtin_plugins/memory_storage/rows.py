@@ -11,7 +11,7 @@ import orjson
 
 from pizzabot_hookspecs import Caller, InvalidRequest
 from pizzabot_hookspecs.interrupts import Intent, Interrupt
-from pizzabot_hookspecs.storage_backends import Run, StoredEvent, Thread
+from pizzabot_hookspecs.storage_backends import Run, StoredEvent, Thread, ThreadStatus
 
 
 class Place(Enum):
@@ -34,15 +34,26 @@ class RunRow:
     merged: bool = False
     intents: dict[str, Intent] = field(default_factory=dict)
 
+    @property
+    def passes_questions(self) -> bool:
+        """Whether it may begin while a person is asked."""
+        return self.place is Place.RESUME or self.run.cancel_requested_at is not None
+
+    @property
+    def beginning(self) -> tuple[int, int]:
+        """The order in which a thread's runs began; one that ended in the queue is before all that did."""
+        return self.began, self.first_seq or 0
+
 
 @dataclass(kw_only=True, slots=True)
 class ThreadRow:
-    """A thread, its log, its runs, which of them is active, and the pending ones, front first."""
+    """A thread, its log, its runs, which is active and which ended last, and the pending ones, front first."""
 
     thread: Thread
     events: list[StoredEvent] = field(default_factory=list)
     runs: list[str] = field(default_factory=list)
     active: str | None = None
+    ended: str | None = None
     queue: list[str] = field(default_factory=list)
     beginnings: int = 0
 
@@ -56,6 +67,11 @@ def check_limit(limit: int) -> None:
         raise InvalidRequest("invalid_limit", f"limit is {limit}: it must be 0 or more")
 
 
+def check_offset(offset: int) -> None:
+    if offset < 0:
+        raise InvalidRequest("invalid_offset", f"offset is {offset}: it must be 0 or more")
+
+
 def copied(value: Any) -> Any:
     """Through JSON, as every other backend does it. Raises `InvalidRequest` `not_json`."""
     try:
@@ -64,8 +80,8 @@ def copied(value: Any) -> Any:
         raise InvalidRequest("not_json", f"a value that is to be stored is not JSON: {error}") from error
 
 
-def thread_copy(thread: Thread) -> Thread:
-    return replace(thread, metadata=copied(thread.metadata))
+def thread_copy(thread: Thread, status: ThreadStatus) -> Thread:
+    return replace(thread, metadata=copied(thread.metadata), status=status)
 
 
 def run_copy(run: Run) -> Run:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pizzabot_builtin_plugins.memory_storage.decisions import opened
 from pizzabot_builtin_plugins.memory_storage.log import LogTables
-from pizzabot_builtin_plugins.memory_storage.rows import may_touch, run_copy
+from pizzabot_builtin_plugins.memory_storage.rows import Place, ThreadRow, may_touch, run_copy
 from pizzabot_hookspecs import Caller, InvalidRequest
-from pizzabot_hookspecs.interrupts import NewInterrupt
+from pizzabot_hookspecs.interrupts import InterruptState, NewInterrupt
 from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus
 
 
@@ -33,7 +33,8 @@ class RunTables(LogTables):
                 return None
             row.run = claimed
         else:
-            if run.status is not RunStatus.PENDING or thread.active:
+            asked = bool(self._open_of_thread(run.thread_id))
+            if thread.active or run_id not in self._may_begin(thread, asked=asked):
                 return None
             row.run = replace(claimed, status=RunStatus.RUNNING, started_at=now)
             thread.queue.remove(run_id)
@@ -64,6 +65,7 @@ class RunTables(LogTables):
         error_code: str | None,
         error: str | None,
         interrupts: Sequence[NewInterrupt],
+        withdraw: bool,
         caller: Caller,
         now: float,
     ) -> int:
@@ -80,8 +82,21 @@ class RunTables(LogTables):
         row.run = replace(row.run, status=status, ended_at=now, error_code=error_code, error=error)
         for interrupt in waiting:
             self._interrupts.setdefault((interrupt.thread_id, interrupt.interrupt_id), interrupt)
+        if withdraw:
+            self._withdraw(thread, now)
+        if thread.ended is None or row.beginning >= self._runs[thread.ended].beginning:
+            thread.ended = run_id
         self._touch(thread, now)
         return first
+
+    def _withdraw(self, thread: ThreadRow, now: float) -> None:
+        """The turn was given up: nobody is asked any more, and no resume goes on with it."""
+        for interrupt in self._open_of_thread(thread.thread.thread_id):
+            withdrawn = replace(interrupt, state=InterruptState.WITHDRAWN, decided_at=now)
+            self._interrupts[interrupt.thread_id, interrupt.interrupt_id] = withdrawn
+        for waiting in map(self._runs.__getitem__, thread.queue):
+            if waiting.place is Place.RESUME:
+                self._mark_cancelled(waiting, CancelReason.STOPPED, now)
 
     def request_cancel(self, run_id: str, *, reason: CancelReason, caller: Caller, now: float) -> Run | None:
         row = self._run_row(run_id, caller)
@@ -99,7 +114,8 @@ class RunTables(LogTables):
 
     def next_pending(self, thread_id: str, *, caller: Caller) -> Run | None:
         row = self._thread_row(thread_id, caller)
-        return self.run(row.queue[0], caller=caller) if row and row.queue else None
+        first = self._may_begin(row, asked=bool(self._open_of_thread(thread_id)))[:1] if row else []
+        return self.run(first[0], caller=caller) if first else None
 
     def waiting_runs(self, thread_id: str, *, caller: Caller) -> int:
         row = self._thread_row(thread_id, caller)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pizzabot_builtin_plugins.memory_storage.rows import RunRow, ThreadRow, may_touch
 from pizzabot_hookspecs import Caller, Conflict
 from pizzabot_hookspecs.interrupts import Interrupt, InterruptState
-from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus
+from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
 
 
@@ -42,6 +42,18 @@ class State:
             for (of_thread, _), interrupt in self._interrupts.items()
             if of_thread == thread_id and interrupt.state is InterruptState.OPEN
         ]
+
+    def _may_begin(self, row: ThreadRow, *, asked: bool) -> list[str]:
+        """The queue, front first. While a person is asked, a message waits; what they decided or stopped does not."""
+        return [run_id for run_id in row.queue if not asked or self._runs[run_id].passes_questions]
+
+    def _status(self, row: ThreadRow, *, asked: bool) -> ThreadStatus:
+        if row.active or self._may_begin(row, asked=asked):
+            return ThreadStatus.BUSY
+        if asked:
+            return ThreadStatus.INTERRUPTED
+        failed = row.ended is not None and self._runs[row.ended].run.status in (RunStatus.ERROR, RunStatus.TIMEOUT)
+        return ThreadStatus.ERROR if failed else ThreadStatus.IDLE
 
     @staticmethod
     def _mark_cancelled(row: RunRow, reason: CancelReason, now: float) -> Run:

@@ -23,6 +23,7 @@ from pizzabot_hookspecs.storage_backends import (
     RunStatus,
     StoredEvent,
     Thread,
+    ThreadStatus,
 )
 from pizzabot_hookspecs.wire import JsonValue, Namespace
 
@@ -77,8 +78,10 @@ class MemoryStorage:
     async def thread(self, thread_id: str, /, *, caller: Caller) -> Thread | None:
         return self._tables.thread(thread_id, caller=caller)
 
-    async def threads(self, *, caller: Caller, limit: int = 200) -> Sequence[Thread]:
-        return self._tables.threads(caller=caller, limit=limit)
+    async def threads(
+        self, *, caller: Caller, limit: int = 200, offset: int = 0, status: ThreadStatus | None = None
+    ) -> Sequence[Thread]:
+        return self._tables.threads(caller=caller, limit=limit, offset=offset, status=status)
 
     async def pin_model(self, thread_id: str, model_id: str | None, /, *, caller: Caller) -> None:
         self._tables.pin_model(thread_id, model_id, caller=caller)
@@ -118,6 +121,7 @@ class MemoryStorage:
         error_code: str | None = None,
         error: str | None = None,
         interrupts: Sequence[NewInterrupt] = (),
+        withdraw: bool = False,
         caller: Caller,
     ) -> int:
         return self._tables.finish(
@@ -128,6 +132,7 @@ class MemoryStorage:
             error_code=error_code,
             error=error,
             interrupts=interrupts,
+            withdraw=withdraw,
             caller=caller,
             now=self._clock(),
         )

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
-from pizzabot_builtin_plugins.memory_storage.rows import ThreadRow, check_limit, copied, may_touch, thread_copy
+from pizzabot_builtin_plugins.memory_storage.rows import (
+    ThreadRow,
+    check_limit,
+    check_offset,
+    copied,
+    may_touch,
+    thread_copy,
+)
 from pizzabot_builtin_plugins.memory_storage.state import State, request_keys
 from pizzabot_hookspecs import Caller, Conflict
-from pizzabot_hookspecs.storage_backends import Thread
+from pizzabot_hookspecs.interrupts import InterruptState
+from pizzabot_hookspecs.storage_backends import Thread, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
 
 DEFAULT_TITLE = "New conversation"
@@ -39,17 +48,27 @@ class ThreadTables(State):
             metadata=copied(metadata or {}),
         )
         self._threads[thread_id] = ThreadRow(thread=thread)
-        return thread_copy(thread)
+        return thread_copy(thread, thread.status)
 
     def thread(self, thread_id: str, *, caller: Caller) -> Thread | None:
         row = self._thread_row(thread_id, caller)
-        return thread_copy(row.thread) if row else None
+        if row is None:
+            return None
+        return thread_copy(row.thread, self._status(row, asked=bool(self._open_of_thread(thread_id))))
 
-    def threads(self, *, caller: Caller, limit: int) -> Sequence[Thread]:
+    def threads(self, *, caller: Caller, limit: int, offset: int, status: ThreadStatus | None) -> Sequence[Thread]:
         check_limit(limit)
-        found = [row.thread for row in self._threads.values() if may_touch(row.thread.owner, caller)]
-        oldest_first = sorted(found, key=lambda thread: thread.last_activity_at)
-        return [thread_copy(thread) for thread in oldest_first[::-1][:limit]]
+        check_offset(offset)
+        rows = [row for row in self._threads.values() if may_touch(row.thread.owner, caller)]
+        newest_first = sorted(rows, key=lambda row: row.thread.last_activity_at)[::-1]
+        asked = self._asked_threads()
+        told = ((row.thread, self._status(row, asked=row.thread.thread_id in asked)) for row in newest_first)
+        wanted = (pair for pair in told if status in (None, pair[1]))
+        return [thread_copy(*pair) for pair in islice(wanted, offset, offset + limit)]
+
+    def _asked_threads(self) -> frozenset[str]:
+        opened = (asked for asked in self._interrupts.values() if asked.state is InterruptState.OPEN)
+        return frozenset(asked.thread_id for asked in opened)
 
     def pin_model(self, thread_id: str, model_id: str | None, *, caller: Caller) -> None:
         row = self._thread_row(thread_id, caller)

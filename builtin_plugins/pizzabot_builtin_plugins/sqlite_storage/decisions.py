@@ -10,14 +10,14 @@ from pizzabot_builtin_plugins.sqlite_storage.rows import Connection
 from pizzabot_builtin_plugins.sqlite_storage.threads import touch_thread
 from pizzabot_builtin_plugins.sqlite_storage.values import to_json, to_text_time
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
-from pizzabot_hookspecs.interrupts import Decision
+from pizzabot_hookspecs.interrupts import Decision, InterruptState
 from pizzabot_hookspecs.storage_backends import Admission, NewRun
 
 _DECIDE = (
     "UPDATE interrupts SET state = 'decided', answer = ?, decided_by = ?, decided_at = ? "
     "WHERE thread_id = ? AND interrupt_id = ? AND state = 'open'"
 )
-_DECIDED = "SELECT decided_by, decided_at FROM interrupts WHERE thread_id = ? AND interrupt_id = ?"
+_CLOSED = "SELECT state, decided_by, decided_at FROM interrupts WHERE thread_id = ? AND interrupt_id = ?"
 
 
 def decide(
@@ -57,15 +57,20 @@ def _decide(connection: Connection, thread_id: str, decision: Decision, *, by: s
     key = (thread_id, decision.interrupt_id)
     if connection.execute(_DECIDE, (to_json(decision.answer), by, at, *key)).rowcount == 1:
         return
-    row = connection.execute(_DECIDED, key).fetchone()
+    row = connection.execute(_CLOSED, key).fetchone()
     if row is None:
         raise _no_such_interrupt(thread_id, [decision])
-    decided_by, decided_at = row
-    raise Conflict(
-        "already_decided",
-        f"interrupt {decision.interrupt_id!r} was decided by {decided_by!r} at {decided_at}: look at the thread again",
-        fields={"interrupt_id": decision.interrupt_id, "decided_by": decided_by, "decided_at": decided_at},
-    )
+    raise _already_decided(decision.interrupt_id, *row)
+
+
+def _already_decided(interrupt_id: str, state: str, by: str | None, at: str) -> Conflict:
+    fields = {"interrupt_id": interrupt_id, "decided_at": at}
+    if state == InterruptState.WITHDRAWN:
+        cause = f"withdrawn at {at}, when its turn was stopped: nobody can answer it any more"
+    else:
+        cause = f"decided by {by!r} at {at}: look at the thread again"
+        fields["decided_by"] = by or ""
+    return Conflict("already_decided", f"interrupt {interrupt_id!r} was {cause}", fields=fields)
 
 
 def _no_such_interrupt(thread_id: str, decisions: Sequence[Decision]) -> NotFound:

@@ -1,4 +1,4 @@
-"""The table `interrupts`: opened with the end of a run, listed by thread and for the inbox, closed by `decisions`."""
+"""The table `interrupts`: opened and withdrawn with the end of a run, listed by thread and for the inbox."""
 
 # ruff: noqa: S608 - what is put together are constants of this package; values are always parameters.
 
@@ -27,6 +27,10 @@ _OPEN = (
     "SELECT ?, thread_id, run_id, owner, ?, ?, ?, 'open', ? FROM runs WHERE run_id = ? "
     "ON CONFLICT (thread_id, interrupt_id) DO NOTHING"
 )
+_WITHDRAW = (
+    "UPDATE interrupts SET state = 'withdrawn', decided_at = ? "
+    "WHERE thread_id = (SELECT thread_id FROM runs WHERE run_id = ?) AND state = 'open'"
+)
 _OF_THREAD = (
     f"SELECT {INTERRUPT_COLUMNS} FROM interrupts WHERE thread_id = ? AND state = 'open' AND {MINE} "
     "ORDER BY place LIMIT ?"
@@ -47,6 +51,11 @@ def open_all(connection: Connection, run_id: str, interrupts: Sequence[NewInterr
         namespace = to_text_namespace(tuple(new.namespace))
         row = (new.interrupt_id, new.kind.value, namespace, to_json(new.payload), at, run_id)
         connection.execute(_OPEN, row)
+
+
+def withdraw_all(connection: Connection, run_id: str, *, now: float) -> None:
+    """Every open interrupt of this run's thread: the turn that asked was given up."""
+    connection.execute(_WITHDRAW, (to_text_time(now), run_id))
 
 
 def open_interrupts(

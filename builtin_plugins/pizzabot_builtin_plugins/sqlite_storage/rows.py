@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pizzabot_builtin_plugins.sqlite_storage.values import from_json, from_text_namespace, from_text_time
 from pizzabot_hookspecs import Caller, InvalidRequest
 from pizzabot_hookspecs.interrupts import Intent, Interrupt, InterruptKind, InterruptState
-from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus, StoredEvent, Thread
+from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus, StoredEvent, Thread, ThreadStatus
 
 T = TypeVar("T")
 
@@ -41,6 +41,11 @@ def check_limit(limit: int) -> None:
         raise InvalidRequest("invalid_limit", f"limit is {limit}: it must be 0 or more")
 
 
+def check_offset(offset: int) -> None:
+    if offset < 0:
+        raise InvalidRequest("invalid_offset", f"offset is {offset}: it must be 0 or more")
+
+
 def thread_from(row: Row) -> Thread:
     return Thread(
         thread_id=row[0],
@@ -52,6 +57,7 @@ def thread_from(row: Row) -> Thread:
         next_seq=row[6],
         model_id=row[7],
         metadata=from_json(row[8]),
+        status=ThreadStatus(row[9]),
     )
 
 

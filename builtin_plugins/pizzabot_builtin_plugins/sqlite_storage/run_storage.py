@@ -7,7 +7,7 @@ from functools import partial
 
 from pizzabot_builtin_plugins.sqlite_storage import admission, events, merging, runs
 from pizzabot_builtin_plugins.sqlite_storage.connected import Connected
-from pizzabot_builtin_plugins.sqlite_storage.interrupts import open_all
+from pizzabot_builtin_plugins.sqlite_storage.interrupts import open_all, withdraw_all
 from pizzabot_builtin_plugins.sqlite_storage.rows import Connection
 from pizzabot_hookspecs import Caller
 from pizzabot_hookspecs.interrupts import NewInterrupt
@@ -63,6 +63,7 @@ class SqliteRuns(Connected):
         error_code: str | None = None,
         error: str | None = None,
         interrupts: Sequence[NewInterrupt] = (),
+        withdraw: bool = False,
         caller: Caller,
     ) -> int:
         runs.check_final(status)
@@ -72,6 +73,9 @@ class SqliteRuns(Connected):
             seq = events.append(connection, run_id, epoch, batch, caller=caller)
             runs.end_run(connection, run_id, status=status, error_code=error_code, error=error, now=now)
             open_all(connection, run_id, opened, now=now)
+            if withdraw:
+                withdraw_all(connection, run_id, now=now)
+                runs.stop_resumes(connection, run_id, now=now)
             return seq
 
         return await self._write(finish)

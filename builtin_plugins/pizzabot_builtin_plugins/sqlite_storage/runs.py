@@ -13,8 +13,13 @@ from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus
 
 _ONE = f"SELECT {RUN_COLUMNS} FROM runs WHERE run_id = ? AND {MINE}"
 _ACTIVE = f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status IN ('running', 'cancelling') AND {MINE}"
+# While a person is asked, a message waits: LangGraph would drop the approval (reproduced R3). What is stopped may end.
+MAY_BEGIN = (
+    "(resume OR cancel_requested_at IS NOT NULL OR NOT EXISTS "
+    "(SELECT 1 FROM interrupts WHERE interrupts.thread_id = runs.thread_id AND interrupts.state = 'open'))"
+)
 _FRONT = (
-    f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE} "
+    f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE} AND {MAY_BEGIN} "
     "ORDER BY resume DESC, position LIMIT 1"
 )
 _WAITING = f"SELECT count(*) FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE}"
@@ -36,6 +41,11 @@ _RENEW = (
 _REQUEST_CANCEL = (
     "UPDATE runs SET status = ?, cancel_reason = coalesce(cancel_reason, ?), "
     "cancel_requested_at = coalesce(cancel_requested_at, ?) WHERE run_id = ?"
+)
+_STOP_RESUMES = (
+    "UPDATE runs SET cancel_reason = coalesce(cancel_reason, ?), "
+    "cancel_requested_at = coalesce(cancel_requested_at, ?) "
+    "WHERE status = 'pending' AND resume AND thread_id = (SELECT thread_id FROM runs WHERE run_id = ?)"
 )
 _END = "UPDATE runs SET status = ?, ended_at = ?, error_code = ?, error = ? WHERE run_id = ?"
 
@@ -61,7 +71,7 @@ def claim_run(
             return None
         connection.execute(_TAKE_OVER, (server_id, lease_until, run_id))
     else:
-        if found.status is not RunStatus.PENDING or _is_held(connection, found.thread_id):
+        if found.status is not RunStatus.PENDING or not _may_begin(connection, run_id):
             return None
         connection.execute(_CLAIM, (server_id, lease_until, to_text_time(now), found.thread_id, run_id))
     return run(connection, run_id, caller=caller)
@@ -103,6 +113,11 @@ def end_run(
     )
 
 
+def stop_resumes(connection: Connection, run_id: str, *, now: float) -> None:
+    """Ask every resume that waits on this run's thread to stop."""
+    connection.execute(_STOP_RESUMES, (CancelReason.STOPPED.value, to_text_time(now), run_id))
+
+
 def run(connection: Connection, run_id: str, *, caller: Caller) -> Run | None:
     return _first(connection, _ONE, run_id, caller)
 
@@ -129,6 +144,10 @@ def _first(connection: Connection, query: str, key: str, caller: Caller) -> Run 
     return run_from(row) if row else None
 
 
-def _is_held(connection: Connection, thread_id: str) -> bool:
-    query = "SELECT 1 FROM runs WHERE thread_id = ? AND status IN ('running', 'cancelling')"
-    return connection.execute(query, (thread_id,)).fetchone() is not None
+def _may_begin(connection: Connection, run_id: str) -> bool:
+    """Whether the thread is free, and nobody is asked on it whom the run would pass over."""
+    query = (
+        f"SELECT 1 FROM runs WHERE run_id = ? AND {MAY_BEGIN} AND NOT EXISTS (SELECT 1 FROM runs AS active "
+        "WHERE active.thread_id = runs.thread_id AND active.status IN ('running', 'cancelling'))"
+    )
+    return connection.execute(query, (run_id,)).fetchone() is not None

@@ -156,4 +156,10 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX intents_open ON intents (run_id) WHERE closed_at IS NULL",
         ),
     ),
+    Migration(
+        component="app",
+        version=3,
+        # Threads whose last run failed are listed (`ThreadStatus.ERROR`): without it, by a look at every thread.
+        statements=("CREATE INDEX runs_failed ON runs (thread_id) WHERE status IN ('error', 'timeout')",),
+    ),
 )

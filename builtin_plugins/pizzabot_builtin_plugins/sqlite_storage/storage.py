@@ -11,7 +11,7 @@ from pizzabot_builtin_plugins.sqlite_storage.graph import not_open
 from pizzabot_builtin_plugins.sqlite_storage.interrupt_storage import SqliteInterrupts
 from pizzabot_builtin_plugins.sqlite_storage.run_storage import SqliteRuns
 from pizzabot_hookspecs import Caller
-from pizzabot_hookspecs.storage_backends import Thread
+from pizzabot_hookspecs.storage_backends import Thread, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
 
 if TYPE_CHECKING:
@@ -55,8 +55,10 @@ class SqliteStorage(SqliteRuns, SqliteInterrupts):
     async def thread(self, thread_id: str, /, *, caller: Caller) -> Thread | None:
         return await self._read(partial(threads.thread, thread_id=thread_id, caller=caller))
 
-    async def threads(self, *, caller: Caller, limit: int = 200) -> Sequence[Thread]:
-        return await self._read(partial(threads.threads, caller=caller, limit=limit))
+    async def threads(
+        self, *, caller: Caller, limit: int = 200, offset: int = 0, status: ThreadStatus | None = None
+    ) -> Sequence[Thread]:
+        return await self._read(partial(threads.threads, caller=caller, limit=limit, offset=offset, status=status))
 
     async def pin_model(self, thread_id: str, model_id: str | None, /, *, caller: Caller) -> None:
         await self._write(partial(threads.pin_model, thread_id=thread_id, model_id=model_id, caller=caller))

@@ -11,12 +11,14 @@ from pizzabot_builtin_plugins.sqlite_storage.rows import (
     THREAD_COLUMNS,
     Connection,
     check_limit,
+    check_offset,
     mine,
     thread_from,
 )
+from pizzabot_builtin_plugins.sqlite_storage.status import CANDIDATES, THREAD_STATUS
 from pizzabot_builtin_plugins.sqlite_storage.values import to_json, to_text_time
 from pizzabot_hookspecs import Caller, Conflict
-from pizzabot_hookspecs.storage_backends import Thread
+from pizzabot_hookspecs.storage_backends import Thread, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
 
 DEFAULT_TITLE = "New conversation"
@@ -26,10 +28,9 @@ _INSERT = (
     "INSERT INTO threads (thread_id, owner, title, source, created_at, last_activity_at, metadata) "
     "VALUES (?, ?, ?, ?, ?, ?, ?)"
 )
-_ONE = f"SELECT {THREAD_COLUMNS} FROM threads WHERE thread_id = ? AND {MINE}"
-# Two texts instead of MINE: the index on (owner, last_activity_at) serves the first one only without an OR.
-_OWN = f"SELECT {THREAD_COLUMNS} FROM threads WHERE owner = ? ORDER BY last_activity_at DESC, rowid DESC LIMIT ?"
-_ALL = f"SELECT {THREAD_COLUMNS} FROM threads ORDER BY last_activity_at DESC, rowid DESC LIMIT ?"
+_SELECT = f"SELECT {THREAD_COLUMNS}, {THREAD_STATUS} FROM threads WHERE"
+_ONE = f"{_SELECT} thread_id = ? AND {MINE}"
+_NEWEST_FIRST = "ORDER BY last_activity_at DESC, rowid DESC"
 
 
 def insert_thread(
@@ -67,10 +68,33 @@ def thread(connection: Connection, thread_id: str, *, caller: Caller) -> Thread 
     return thread_from(row) if row else None
 
 
-def threads(connection: Connection, *, caller: Caller, limit: int) -> Sequence[Thread]:
+def threads(
+    connection: Connection, *, caller: Caller, limit: int, offset: int, status: ThreadStatus | None
+) -> Sequence[Thread]:
     check_limit(limit)
-    rows = connection.execute(_ALL, (limit,)) if caller.system else connection.execute(_OWN, (caller.owner, limit))
-    return [thread_from(row) for row in rows.fetchall()]
+    check_offset(offset)
+    owner = () if caller.system else (caller.owner,)
+    wanted = () if status is None else (status.value,)
+    query = page_query(own=bool(owner), status=status)
+    return [thread_from(row) for row in connection.execute(query, (*owner, *wanted, limit, offset)).fetchall()]
+
+
+def page_query(*, own: bool, status: ThreadStatus | None) -> str:
+    """Its parameters: the owner if `own`, the status if there is one, limit, offset.
+
+    The page is chosen in an index first: `threads_by_activity`, which serves no OR (MINE), or where there are
+    candidates theirs, which a `+` keeps SQLite from leaving for it.
+    """
+    candidates = CANDIDATES.get(status) if status else None
+    conditions = [
+        ("+owner = ?" if candidates else "owner = ?") if own else "",
+        f"thread_id IN ({candidates})" if candidates else "",
+        f"{THREAD_STATUS} = ?" if status else "",
+    ]
+    where = " AND ".join(filter(None, conditions)) or "true"
+    return (
+        f"{_SELECT} rowid IN (SELECT rowid FROM threads WHERE {where} {_NEWEST_FIRST} LIMIT ? OFFSET ?) {_NEWEST_FIRST}"
+    )
 
 
 def pin_model(connection: Connection, thread_id: str, model_id: str | None, *, caller: Caller) -> None:

@@ -78,11 +78,20 @@ class AuditedStorage(Wrapper):
         status: RunStatus,
         error_code: str | None = None,
         interrupts: Sequence[NewInterrupt] = (),
+        withdraw: bool = False,
         caller: Caller,
         **more: Any,
     ) -> int:
         seq = await self._inner.finish_run(
-            run_id, epoch, events, status=status, error_code=error_code, interrupts=interrupts, caller=caller, **more
+            run_id,
+            epoch,
+            events,
+            status=status,
+            error_code=error_code,
+            interrupts=interrupts,
+            withdraw=withdraw,
+            caller=caller,
+            **more,
         )
         # Not `error`: it is text, and may quote what somebody said.
         await self._trail.write(
@@ -92,6 +101,7 @@ class AuditedStorage(Wrapper):
             status=status.value,
             error_code=error_code,
             interrupts=len(interrupts),
+            withdrew=withdraw,
         )
         return seq
 

@@ -21,7 +21,7 @@ from pizzabot.kernel import Plugins, PluginState
 from pizzabot.testing import StorageContract, host
 from pizzabot_hookspecs import LOCAL, Conflict, Context, Unavailable
 from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
-from pizzabot_hookspecs.storage_backends import NewRun, RunStatus, Storage
+from pizzabot_hookspecs.storage_backends import NewRun, RunStatus, Storage, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
 
 
@@ -174,6 +174,21 @@ def test_who_decided_what_is_written_down_once_and_never_what_the_answer_says(tm
         ("thread-1", kind.value, "phone", kind.value, verdict) for kind, (_, verdict) in ANSWERS.items()
     ]
     assert RECIPE not in (tmp_path / "audit" / "audit.ndjson").read_text()
+
+
+def test_that_a_stopped_run_took_back_its_questions_is_written_down(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with made(tmp_path, {}) as storage:
+            await ask_and_decide(storage)
+            run = await storage.claim_run("run-2", server_id="server-1", caller=LOCAL)
+            assert run is not None
+            await storage.finish_run("run-2", run.epoch, [], status=RunStatus.CANCELLED, withdraw=True, caller=LOCAL)
+            page = await storage.threads(limit=1, offset=0, status=ThreadStatus.IDLE, caller=LOCAL)
+            assert [thread.thread_id for thread in page] == ["thread-1"]
+
+    asyncio.run(scenario())
+    ended = [line for line in audited(tmp_path) if line["event"] == "run.finished"]
+    assert [(line["run_id"], line["withdrew"]) for line in ended] == [("run-1", False), ("run-2", True)]
 
 
 @pytest.mark.parametrize(

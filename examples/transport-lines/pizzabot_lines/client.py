@@ -1,11 +1,14 @@
-"""A small client: `call` for an answer, `events` for a thread's log. Only the standard library."""
+"""A small client: `call` for an answer, `events` for a thread's log, `activity` for what changes on all threads.
+
+Only the standard library.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from itertools import count
 from typing import Any
 
@@ -44,11 +47,22 @@ class LinesClient:
 
     async def events(self, thread_id: str, **params: Any) -> AsyncGenerator[dict[str, Any], None]:
         """Frames as they come, from `since`, else from the start of the thread's latest run."""
-        number = self._send("events", {"thread_id": thread_id, **params})
+        async with aclosing(self._followed("events", "frame", {"thread_id": thread_id, **params})) as frames:
+            async for frame in frames:
+                yield frame
+
+    async def activity(self) -> AsyncGenerator[dict[str, Any], None]:
+        """All threads and what waits for a person as they are now, then what changes."""
+        async with aclosing(self._followed("activity", "activity", {})) as told:
+            async for change in told:
+                yield change
+
+    async def _followed(self, op: str, key: str, params: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        number = self._send(op, params)
         try:
             while "end" not in (said := await self._next(number)):
-                if "frame" in said:
-                    yield said["frame"]
+                if key in said:
+                    yield said[key]
         finally:
             if (unread := self._waiting.pop(number, None)) is not None and not self._reading.done():
                 while not unread.empty():

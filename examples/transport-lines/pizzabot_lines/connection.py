@@ -119,7 +119,7 @@ class Connection:
     async def _perform(self, request: Request) -> bytes | None:
         """The line of the answer; None when it was said already."""
         caller = Caller(request_id=f"lines-{self._number}-{request.id}")
-        if request.op == "events":
+        if request.op in ("events", "activity"):
             await self._subscriptions.add(request, caller, line(request.id, result={"subscribed": True}))
             return None
         if request.op == "unsubscribe":

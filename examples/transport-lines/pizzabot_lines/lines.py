@@ -3,6 +3,7 @@
 {"id": 1, "result": …}                                  the answer
 {"id": 1, "error": {"code": …, "detail": …, "fields": …}}  it is refused
 {"id": 1, "frame": {"type": "event", "seq": 7, …}}      an event of a subscription
+{"id": 1, "activity": {"threads": …}}                   what has changed on all threads, of such a subscription
 {"id": 1, "silence": true}                              nothing has happened for a while
 {"id": 1, "end": "unsubscribed"}                        the last line of a subscription, see `End`
 """
@@ -14,9 +15,10 @@ from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 
 from pizzabot_hookspecs import PizzabotError
-from pizzabot_hookspecs.host import EventBatch
+from pizzabot_hookspecs.host import Activity, EventBatch
 from pizzabot_hookspecs.storage_backends import StoredEvent
 from pizzabot_lines.requests import RequestId
+from pizzabot_lines.rows import activity_row
 
 GAP = "pizzabot.gap"
 """Name of the frame that says: what you asked for is gone, read the state again."""
@@ -50,6 +52,12 @@ def batch_lines(request_id: RequestId, batch: EventBatch, *, now_ms: int) -> Ite
         yield _event_line(request_id, event)
     if batch.gap is None and not batch.events:
         yield line(request_id, silence=True)
+
+
+def activity_lines(request_id: RequestId, told: Activity) -> Iterator[bytes]:
+    """One line: rows as the answers have them, and `inbox` where it changed; or `silence`."""
+    row = activity_row(told)
+    yield line(request_id, silence=True) if row is None else line(request_id, activity=row)
 
 
 def _event_line(request_id: RequestId, event: StoredEvent) -> bytes:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from pizzabot_hookspecs import Caller, InvalidRequest
 from pizzabot_hookspecs.host import Host
-from pizzabot_hookspecs.interrupts import Interrupt
-from pizzabot_hookspecs.storage_backends import Thread
+from pizzabot_hookspecs.storage_backends import ThreadStatus
 from pizzabot_lines.requests import Request, wrong
+from pizzabot_lines.rows import interrupt_row, thread_row
 
 MAX_WAIT_SECONDS = 30.0
+MAX_STATES = 100
+"""Earlier states in one answer; each may be a megabyte, and an answer is one line."""
 
 Operation: TypeAlias = Callable[[Request, Caller], Awaitable[object]]
 
@@ -28,8 +30,11 @@ class Operations:
             "plugins": self._plugins,
             "create_thread": self._create_thread,
             "thread": self._thread,
+            "threads": self._threads,
             "delete_thread": self._delete_thread,
             "state": self._state,
+            "history": self._history,
+            "update_state": self._update_state,
             "command": self._command,
             "stop": self._stop,
             "interrupts": self._interrupts,
@@ -38,7 +43,7 @@ class Operations:
     async def perform(self, request: Request, caller: Caller) -> object:
         operation = self._operations.get(request.op)
         if operation is None:
-            known = ", ".join([*self._operations, "events", "unsubscribe"])
+            known = ", ".join([*self._operations, "events", "activity", "unsubscribe"])
             raise InvalidRequest("unknown_op", f"there is no op {request.op[:80]!r}; there are {known}")
         return await operation(request, caller)
 
@@ -61,12 +66,22 @@ class Operations:
             if_exists=request.optional_text("if_exists") or "raise",
             caller=caller,
         )
-        return _shown(thread)
+        return thread_row(thread)
 
     async def _thread(self, request: Request, caller: Caller) -> object:
-        thread_id = request.text("thread_id")
-        thread = await self._host.threads.get(thread_id, caller=caller)
-        return {**_shown(thread), "status": await self._host.threads.status(thread_id, caller=caller)}
+        return thread_row(await self._host.threads.get(request.text("thread_id"), caller=caller))
+
+    async def _threads(self, request: Request, caller: Caller) -> object:
+        status = request.optional_text("status")
+        if status is not None and status not in list(ThreadStatus):
+            raise wrong("status", f"one of {', '.join(ThreadStatus)}")
+        page = await self._host.threads.page(
+            limit=request.count("limit") or 200,
+            offset=request.count("offset") or 0,
+            status=None if status is None else ThreadStatus(status),
+            caller=caller,
+        )
+        return {"threads": [thread_row(thread) for thread in page]}
 
     async def _delete_thread(self, request: Request, caller: Caller) -> object:
         return {"deleted": await self._host.threads.delete(request.text("thread_id"), caller=caller)}
@@ -74,6 +89,31 @@ class Operations:
     async def _state(self, request: Request, caller: Caller) -> object:
         checkpoint_id = request.optional_text("checkpoint_id")
         return await self._host.threads.state(request.text("thread_id"), checkpoint_id=checkpoint_id, caller=caller)
+
+    async def _history(self, request: Request, caller: Caller) -> object:
+        limit = request.count("limit") or 10
+        if limit > MAX_STATES:
+            raise wrong("limit", f"at most {MAX_STATES}")
+        states = await self._host.threads.history(
+            request.text("thread_id"),
+            limit=limit,
+            before=request.optional_text("before"),
+            namespace=request.namespace("namespace"),
+            caller=caller,
+        )
+        return {"states": list(states)}
+
+    async def _update_state(self, request: Request, caller: Caller) -> object:
+        values = request.json_object("values")
+        if values is None:
+            raise wrong("values", "an object")
+        return await self._host.threads.update_state(
+            request.text("thread_id"),
+            values,
+            as_node=request.optional_text("as_node"),
+            checkpoint_id=request.optional_text("checkpoint_id"),
+            caller=caller,
+        )
 
     async def _command(self, request: Request, caller: Caller) -> object:
         if "command" not in request.params:
@@ -97,26 +137,4 @@ class Operations:
 
     async def _interrupts(self, request: Request, caller: Caller) -> object:
         waiting = await self._host.runs.interrupts(request.optional_text("thread_id"), caller=caller)
-        return {"interrupts": [_asked(interrupt) for interrupt in waiting]}
-
-
-def _asked(interrupt: Interrupt) -> dict[str, Any]:
-    return {
-        "interrupt_id": interrupt.interrupt_id,
-        "thread_id": interrupt.thread_id,
-        "run_id": interrupt.run_id,
-        "kind": interrupt.kind.value,
-        "namespace": list(interrupt.namespace),
-        "payload": dict(interrupt.payload),
-        "created_at": interrupt.created_at,
-    }
-
-
-def _shown(thread: Thread) -> dict[str, Any]:
-    return {
-        "thread_id": thread.thread_id,
-        "title": thread.title,
-        "created_at": thread.created_at,
-        "last_activity_at": thread.last_activity_at,
-        "metadata": dict(thread.metadata),
-    }
+        return {"interrupts": [interrupt_row(interrupt) for interrupt in waiting]}

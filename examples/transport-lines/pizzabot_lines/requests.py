@@ -65,6 +65,13 @@ class Request:
             raise wrong(name, "an object")
         return value
 
+    def namespace(self, name: str) -> tuple[str, ...]:
+        """A subagent's place, a list of texts; empty where there is none."""
+        value = self.params.get(name) or []
+        if not _is_namespace(value):
+            raise wrong(name, "a list of at most 32 texts")
+        return tuple(value)
+
 
 def wrong(name: str, expected: str) -> InvalidRequest:
     return InvalidRequest("invalid_argument", f"{name} must be {expected}", fields={name: f"must be {expected}"})

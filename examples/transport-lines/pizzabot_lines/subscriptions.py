@@ -1,17 +1,24 @@
-"""The subscriptions of one connection: each is a task that follows a thread's log. A slow reader loses it, no event."""
+"""The subscriptions of one connection: each is a task that follows a thread's log, or what changes on all threads.
+
+A slow reader loses its subscription, and no event.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
+from typing import Any, TypeAlias
 
 from pizzabot_hookspecs import Caller, Conflict, Logger, NotFound, Unavailable
 from pizzabot_hookspecs.host import EventBatch, Host
-from pizzabot_lines.lines import End, batch_lines, line
+from pizzabot_lines.lines import End, activity_lines, batch_lines, line
 from pizzabot_lines.outbox import Outbox
 from pizzabot_lines.requests import Request, RequestId, event_filter
 from pizzabot_lines.settings import Limits
+
+Followed: TypeAlias = tuple[AsyncGenerator[Any, None], Callable[[RequestId, Any], Iterator[bytes]]]
+"""What the host tells, and how one piece of it is written."""
 
 
 class Subscriptions:
@@ -38,7 +45,7 @@ class Subscriptions:
             limit = self._limits.subscriptions
             raise Unavailable("too_many_subscriptions", f"{limit} subscriptions are open; end one with unsubscribe")
         attached = asyncio.get_running_loop().create_future()
-        task = asyncio.create_task(self._follow(request, caller, answer, attached), name=f"events {request.id}")
+        task = asyncio.create_task(self._follow(request, caller, answer, attached), name=f"{request.op} {request.id}")
         self._tasks[request.id] = task
         task.add_done_callback(lambda task: self._ended(request.id, task))
         await asyncio.wait({task, attached}, return_when=asyncio.FIRST_COMPLETED)
@@ -67,25 +74,35 @@ class Subscriptions:
         for task in self._tasks.values():
             task.cancel()
 
+    async def _opened(self, request: Request, caller: Caller) -> Followed:
+        idle = self._limits.heartbeat_seconds
+        if request.op == "activity":
+            return await self._host.activity(idle_seconds=idle, caller=caller), activity_lines
+        thread_id, wanted, since = request.text("thread_id"), event_filter(request), request.count("since")
+        observed = await self._host.runs.observe(thread_id, wanted, since=since, idle_seconds=idle, caller=caller)
+        return observed, self._batch_lines
+
+    def _batch_lines(self, request_id: RequestId, batch: EventBatch) -> Iterator[bytes]:
+        return batch_lines(request_id, batch, now_ms=int(self._clock() * 1000))
+
     async def _follow(self, request: Request, caller: Caller, answer: bytes, attached: asyncio.Future[None]) -> None:
-        batches = await self._host.runs.observe(
-            request.text("thread_id"),
-            event_filter(request),
-            since=request.count("since"),
-            idle_seconds=self._limits.heartbeat_seconds,
-            caller=caller,
-        )
+        told, written = await self._opened(request, caller)
         # Whatever ends this task, the observer is let go.
-        async with aclosing(batches):
+        async with aclosing(told):
             await self._outbox.put(answer, seconds=self._limits.write_seconds)
             attached.set_result(None)
-            end = await self._pump(request.id, batches)
+            end = await self._pump(request.id, told, written)
         await self._outbox.say(line(request.id, end=end.value))
 
-    async def _pump(self, request_id: RequestId, batches: AsyncGenerator[EventBatch, None]) -> End:
+    async def _pump(
+        self,
+        request_id: RequestId,
+        told: AsyncGenerator[Any, None],
+        written: Callable[[RequestId, Any], Iterator[bytes]],
+    ) -> End:
         try:
-            async for batch in batches:
-                for text in batch_lines(request_id, batch, now_ms=int(self._clock() * 1000)):
+            async for piece in told:
+                for text in written(request_id, piece):
                     if not await self._outbox.put(text, seconds=self._limits.write_seconds):
                         return End.SLOW
         except Exception:

@@ -52,6 +52,20 @@ class Adapter:
     async def state(self, thread_id: str, /) -> Mapping[str, Any]:
         return await self._answer("state", thread_id=thread_id)
 
+    async def history(
+        self, thread_id: str, /, *, limit: int = 10, before: str | None = None, namespace: Sequence[str] = ()
+    ) -> Sequence[Mapping[str, Any]]:
+        wanted = {"limit": limit, "before": before, "namespace": list(namespace)}
+        states: Sequence[Mapping[str, Any]] = (await self._answer("history", thread_id=thread_id, **wanted))["states"]
+        return states
+
+    async def activity(self) -> AsyncGenerator[Mapping[str, Any], None]:
+        async with aclosing(self._client.activity()) as told:
+            async for change in told:
+                threads = [{**row, "threadId": row["thread_id"]} for row in change["threads"]]
+                inbox = [{**row, "interruptId": row["interrupt_id"]} for row in change.get("inbox", ())]
+                yield {**change, "threads": threads, **({"inbox": inbox} if "inbox" in change else {})}
+
     async def stop(self, thread_id: str, run_id: str, /) -> str:
         return str((await self._answer("stop", thread_id=thread_id, run_id=run_id))["outcome"])
 
@@ -64,6 +78,8 @@ class Adapter:
 
 
 class TestSocket(TransportContract):
+    history = True
+    activity = True
     section: ClassVar[Mapping[str, Any]] = {}
 
     @pytest.fixture(autouse=True)

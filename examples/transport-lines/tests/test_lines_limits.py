@@ -262,6 +262,11 @@ def test_without_a_host_there_is_nothing_to_serve(tmp_path: Path) -> None:
         (b'{"id": 7, "op": "events", "thread_id": "t", "namespaces": ["a"]}\n', "invalid_argument", 7),
         (b'{"id": 7, "op": "events", "thread_id": "t", "since": -1}\n', "invalid_argument", 7),
         (b'{"id": 7, "op": "events", "thread_id": "t", "depth": true}\n', "invalid_argument", 7),
+        (b'{"id": 7, "op": "threads", "status": "tired"}\n', "invalid_argument", 7),
+        (b'{"id": 7, "op": "threads", "limit": 201}\n', "invalid_argument", 7),
+        (b'{"id": 7, "op": "history", "thread_id": "t", "limit": 101}\n', "invalid_argument", 7),
+        (b'{"id": 7, "op": "history", "thread_id": "t", "namespace": [1]}\n', "invalid_argument", 7),
+        (b'{"id": 7, "op": "update_state", "thread_id": "t"}\n', "invalid_argument", 7),
         (b'{"id": 7, "op": "unsubscribe", "subscription": []}\n', "invalid_argument", 7),
         (b'{"id": 7, "op": "unsubscribe", "subscription": 9}\n', "no_such_subscription", 7),
     ],
@@ -291,6 +296,11 @@ def test_every_operation_has_its_answer(tmp_path: Path) -> None:
             assert (await client.call("plugins"))["plugins"] == []
             assert (await client.call("create_thread", thread_id="t"))["thread_id"] == "t"
             assert (await client.call("thread", thread_id="t"))["status"] == "idle"
+            rows = (await client.call("threads", limit=1, offset=0, status="idle"))["threads"]
+            assert [(row["thread_id"], row["title"]) for row in rows] == [("t", "New conversation")]
+            written = await client.call("update_state", thread_id="t", values={"note": "thin"}, as_node="model")
+            assert written["values"] == {"note": "thin"}
+            assert (await client.call("history", thread_id="t"))["states"] == [written]
             assert await client.call("delete_thread", thread_id="t") == {"deleted": True}
             await client.close()
 
@@ -486,6 +496,24 @@ def test_silence_is_said_from_time_to_time(tmp_path: Path) -> None:
             client = await RawClient.connect(address)
             assert "result" in await client.ask({"id": 1, "op": "events", "thread_id": "t"})
             assert await client.hear() == {"id": 1, "silence": True}
+            await client.close()
+
+    play(scenario())
+
+
+def test_a_follower_of_all_threads_hears_the_whole_and_then_silence(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with ScriptedHost() as scripted, served(scripted, tmp_path, limited(heartbeat_seconds=0.02)) as address:
+            client = await RawClient.connect(address)
+            assert await client.ask({"id": 1, "op": "activity"}) == {"id": 1, "result": {"subscribed": True}}
+            whole = {"complete": True, "threads": [], "deleted": [], "inbox": []}
+            assert await client.hear() == {"id": 1, "activity": whole}
+            assert await client.hear() == {"id": 1, "silence": True}
+            client.send({"id": 2, "op": "unsubscribe", "subscription": 1})
+            while (said := await client.hear()) == {"id": 1, "silence": True}:
+                pass
+            assert said == {"id": 1, "end": "unsubscribed"}
+            await scripted.followed(0)
             await client.close()
 
     play(scenario())

@@ -7,8 +7,10 @@ claim it and pump it to its end. What a crash leaves behind is found by `recover
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from pizzabot.host.ids import new_run_id
 from pizzabot.host.runs.answers import accepts_text
@@ -29,6 +31,12 @@ DRIVER_RETRY_SECONDS = 1.0
 SHUTDOWN_SECONDS = 5.0
 
 
+class Changed(Protocol):
+    """Called when a thread's status, or what waits on it, may not be as it was."""
+
+    def __call__(self, owner: str, thread_id: str, /, *, inbox: bool = False) -> None: ...
+
+
 @dataclass
 class _Running:
     """A run that this process knows of: its pump once it is claimed, and whether it has settled."""
@@ -42,18 +50,26 @@ class RunEngine:
     """Owned by one host, used from its loop only."""
 
     def __init__(
-        self, services: PumpServices, *, server_id: str, finished: Callable[[Run], None], policies: Policies
+        self,
+        services: PumpServices,
+        *,
+        server_id: str,
+        finished: Callable[[Run], None],
+        changed: Changed,
+        policies: Policies,
     ) -> None:
         self._services = services
         self._storage = services.storage
         self._server_id = server_id
         self._finished = finished
+        self._changed = changed
         self._running: dict[str, _Running] = {}
         self._drivers: dict[str, asyncio.Task[None]] = {}
         self._due: dict[str, str | None] = {}
         self._unsure: set[str] = set()
         self._orphans: dict[str, Run] = {}
         self._fenced: set[str] = set()
+        self._quiet: set[str] = set()
         self._slots = asyncio.Semaphore(MAX_ACTIVE_RUNS)
         self._closing = False
         self._policies = policies
@@ -109,6 +125,7 @@ class RunEngine:
             if admission.replaces is not None:
                 self._cancel(admission.replaces.run_id, CancelReason.SUPERSEDED)
             self._kick(request.thread_id, admission.run.run_id)
+            self._changed(caller.owner, request.thread_id)
         return admission
 
     async def respond(self, thread_id: str, responses: Responses, *, caller: Caller) -> Admission:
@@ -127,6 +144,7 @@ class RunEngine:
             )
             self._known(admission.run.run_id)
             self._kick(thread_id)
+            self._changed(caller.owner, thread_id, inbox=True)
         return admission
 
     async def _known_resume(self, responses: Responses, *, caller: Caller) -> Admission | None:
@@ -238,6 +256,32 @@ class RunEngine:
     def unfence(self, thread_id: str) -> None:
         self._fenced.discard(thread_id)
 
+    @asynccontextmanager
+    async def quiet(self, thread_id: str) -> AsyncIterator[None]:
+        """No run of the thread begins inside; those that are admitted meanwhile begin behind it.
+
+        Raises `Conflict` `thread_busy` while one is not final (rule 12), `interrupt_pending` while a person is asked.
+        """
+        if thread_id in self._quiet:
+            raise Conflict("thread_busy", f"the state of thread {thread_id!r} is being written; try again in a moment")
+        self._quiet.add(thread_id)
+        try:
+            run = await self._target(thread_id, None, caller=SYSTEM)
+            if run is not None:
+                detail = f"run {run.run_id} of this thread is {run.status.value}: stop it, or wait"
+                raise Conflict("thread_busy", detail)
+            if waiting := await self._storage.open_interrupts(thread_id, caller=SYSTEM):
+                ids = ",".join(found.interrupt_id for found in waiting)
+                detail = "this thread waits for a person; answer that first"
+                raise Conflict("interrupt_pending", detail, fields={"interrupt_ids": ids})
+            if (driver := self._drivers.get(thread_id)) is not None:
+                await asyncio.wait({driver})  # its last run has ended in the log and is being cleared away
+            yield
+        finally:
+            self._quiet.discard(thread_id)
+            if thread_id in self._due:
+                self._kick(thread_id)
+
     async def shutdown(self) -> None:
         """Take no more runs and let go of those under way: their rows stay, and the next start goes on with them."""
         self._closing = True
@@ -281,7 +325,7 @@ class RunEngine:
 
     def _kick(self, thread_id: str, first: str | None = None) -> None:
         """Have the thread's queue looked at. `first` spares an idle thread the look: it is the only run there."""
-        if thread_id in self._drivers:
+        if thread_id in self._drivers or thread_id in self._quiet:
             self._due[thread_id] = None
             return
         self._due[thread_id] = None if thread_id in self._unsure else first
@@ -290,7 +334,7 @@ class RunEngine:
 
     async def _drive(self, thread_id: str) -> None:
         try:
-            while thread_id in self._due and not self._closing:
+            while thread_id in self._due and not self._closing and thread_id not in self._quiet:
                 first = self._due.pop(thread_id)
                 try:
                     await self._work_off(thread_id, first)
@@ -316,16 +360,8 @@ class RunEngine:
             return  # whoever admitted another run meanwhile has made the thread due
         while not self._closing:
             pending = await self._storage.next_pending(thread_id, caller=SYSTEM)
-            if pending is None or await self._must_wait(pending):
+            if pending is None or not await self._claim_and_execute(pending.run_id, takeover=False):
                 return
-            if not await self._claim_and_execute(pending.run_id, takeover=False):
-                return
-
-    async def _must_wait(self, run: Run) -> bool:
-        """Whether the run would push an open question aside: a message that was queued before waits for the answer."""
-        if "resumes" in run.options or run.cancel_requested_at is not None:
-            return False
-        return bool(await self._storage.open_interrupts(run.thread_id, limit=1, caller=SYSTEM))
 
     async def _claim_and_execute(self, run_id: str, *, takeover: bool) -> bool:
         async with self._slots:
@@ -346,6 +382,8 @@ class RunEngine:
             ended = pump.row_after(ending) or await self._storage.run(run_id, caller=SYSTEM)
             if ended is not None:
                 self._finished(ended)
+                asks = ended.status in (RunStatus.INTERRUPTED, RunStatus.NEEDS_ATTENTION)
+                self._changed(ended.owner, ended.thread_id, inbox=asks or pump.resumes)
         self._settle(run_id)
         return True
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pizzabot_hookspecs import SYSTEM
 from pizzabot_hookspecs.storage_backends import InterruptStorage, Run
+from pizzabot_hookspecs.support.patience import patiently
 from pizzabot_hookspecs.wire import Namespace
 
 
@@ -15,9 +16,13 @@ class RunIntents:
         self._run = run
 
     async def open(self, call_id: str, /, *, tool: str, namespace: Namespace) -> None:
-        await self._storage.open_intent(
-            self._run.run_id, self._run.epoch, call_id=call_id, tool=tool, namespace=namespace, caller=SYSTEM
+        run = self._run
+        await patiently(
+            lambda: self._storage.open_intent(
+                run.run_id, run.epoch, call_id=call_id, tool=tool, namespace=namespace, caller=SYSTEM
+            )
         )
 
     async def close(self, call_id: str, /) -> None:
-        await self._storage.close_intent(self._run.run_id, self._run.epoch, call_id, caller=SYSTEM)
+        run = self._run
+        await patiently(lambda: self._storage.close_intent(run.run_id, run.epoch, call_id, caller=SYSTEM))

@@ -35,6 +35,7 @@ STOP_SECONDS = 8.0
 ABANDON_SECONDS = 2.0
 MAX_ATTEMPTS = 3
 """Times a run is claimed. One that took the process down three times is ended instead of tried again."""
+STORAGE_FAILED = "storage_failed"
 _PAGE = 512
 
 
@@ -97,6 +98,11 @@ class RunPump:
             raise
         return None
 
+    @property
+    def resumes(self) -> bool:
+        """Whether the run goes on with answers: then calls wait in the checkpoint, which a stop has to settle too."""
+        return "resumes" in self._run.options
+
     def row_after(self, ending: Ending | None) -> Run | None:
         """The row as `ending` left it, unless others may have written to it too: then None, and it has to be read."""
         if ending is None or self._cancelled is not None:
@@ -134,11 +140,11 @@ class RunPump:
         recovering = self._run.attempt > 1
         if recovering and await self._needs_attention(writer):
             return None
-        if self._cancelled is not None and not recovering:
+        if self._cancelled is not None and not recovering and not self.resumes:
             return None
         given_up = self._run.attempt > MAX_ATTEMPTS and self._cancelled is None
         await self._work_off(writer, settle=self._cancelled is not None or given_up)
-        if recovering and self._cancelled is not None and self._agent_run is None:
+        if (recovering or self.resumes) and self._cancelled is not None and self._agent_run is None:
             await self._work_off(writer, settle=True)  # it was stopped before the runtime had it
         if given_up:
             return PizzabotError(
@@ -148,7 +154,10 @@ class RunPump:
         work = self._work
         if work is None or work.cancelled():
             return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
-        return work.exception()
+        error = work.exception()
+        if isinstance(error, Unavailable) and error.code == STORAGE_FAILED and await self._needs_attention(writer):
+            return None  # a call may have happened whose result could not be kept: only a person can say
+        return error
 
     async def _work_off(self, writer: EventWriter, *, settle: bool) -> None:
         """The turn, until it has ended or was ended; raises only what makes writing impossible."""
@@ -273,6 +282,9 @@ class RunPump:
         waiting = ending.status in (RunStatus.INTERRUPTED, RunStatus.NEEDS_ATTENTION)
         reason = "aborted" if self._cancelled is not None or error is None else "the run failed"
         last = self._completion.close(reason=reason, now=self._now, keep_tools=waiting)
+        withdraw = self._gives_up
+        if withdraw and (ids := await self._still_open()):
+            last.append(self._event("input.answered", to_json({"interrupt_ids": ids})))
         last.append(self._event("lifecycle", to_json(ending.data)))
         await writer.finish(
             last,
@@ -280,8 +292,19 @@ class RunPump:
             error_code=ending.error_code,
             error=ending.error,
             interrupts=self._completion.interrupts if waiting else (),
+            withdraw=withdraw,
         )
         return ending
+
+    @property
+    def _gives_up(self) -> bool:
+        """Whether the waiting turn was settled: its other open calls were ended too, and their questions with them."""
+        choice = (self._run.options.get("recovery") or {}).get("choice")
+        return self.resumes and (self._cancelled is not None or choice == "stop")
+
+    async def _still_open(self) -> list[str]:
+        waiting = await self._services.storage.open_interrupts(self._run.thread_id, caller=SYSTEM)
+        return [found.interrupt_id for found in waiting]
 
     async def _stop(self, agent_run: AgentRun) -> None:
         try:

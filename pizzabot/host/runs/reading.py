@@ -39,8 +39,8 @@ async def open_observer(
         held.__exit__(None, None, None)
         raise
     gap = _gap(bounds, since)
-    known = bounds.last_seq > 0
-    reader = _Reader(log, thread_id, wanted, subscription, cursor, idle_seconds, clock, caller, known=known)
+    behind = cursor < bounds.last_seq  # else the tail has what comes: it was there before the bounds were read
+    reader = _Reader(log, thread_id, wanted, subscription, cursor, idle_seconds, clock, caller, behind=behind)
 
     async def observe() -> AsyncGenerator[EventBatch, None]:
         try:
@@ -108,7 +108,7 @@ class _Reader:
         clock: Callable[[], float],
         caller: Caller,
         *,
-        known: bool,
+        behind: bool,
     ) -> None:
         self._log = log
         self._thread_id = thread_id
@@ -118,12 +118,11 @@ class _Reader:
         self._idle_seconds = idle_seconds
         self._clock = clock
         self._caller = caller
-        self._is_callers = known
-        """Whether the log has shown the caller an event: the hub tells a thread's events to whoever knows its id."""
+        self._behind = behind
 
     async def batches(self) -> AsyncGenerator[EventBatch, None]:
         spoke = self._clock()
-        behind = True
+        behind = self._behind
         while not self._subscription.closed:
             if behind:
                 async for batch in self._catch_up():
@@ -144,12 +143,10 @@ class _Reader:
     async def _catch_up(self) -> AsyncGenerator[EventBatch, None]:
         """What is stored after the cursor. Also taken after each silence: another process may write to the same log."""
         while not self._subscription.closed:
-            self._subscription.lagging = False
             events = await self._log.events(self._thread_id, after=self._cursor, limit=PAGE_EVENTS, caller=self._caller)
             if not events:
                 return
             self._cursor = events[-1].seq
-            self._is_callers = True
             if wanted := select(events, self._wanted):
                 yield EventBatch(events=wanted)
             if len(events) < PAGE_EVENTS:
@@ -157,13 +154,10 @@ class _Reader:
 
     def _tail(self) -> EventBatch | None:
         """What was published after the cursor and not read already; None when the log must be read instead."""
-        events = self._subscription.take()
-        if self._subscription.lagging or (events and not self._is_callers):
+        events = self._subscription.after(self._cursor, caller=self._caller)
+        if events is None:
             return None
-        fresh = [event for event in events if event.seq > self._cursor]
-        if not fresh:
+        if not events:
             return EventBatch()
-        if fresh[0].seq != self._cursor + 1:
-            return None
-        self._cursor = fresh[-1].seq
-        return EventBatch(events=select(fresh, self._wanted))
+        self._cursor = events[-1].seq
+        return EventBatch(events=self._subscription.selected(events, self._wanted))

@@ -82,6 +82,8 @@ def already_decided(interrupt: Interrupt) -> str:
     from datetime import UTC, datetime
 
     at = "" if interrupt.decided_at is None else datetime.fromtimestamp(interrupt.decided_at, UTC).isoformat()
+    if interrupt.state is InterruptState.WITHDRAWN:
+        return f"interrupt {interrupt.interrupt_id!r} was withdrawn at {at}: the turn that asked was stopped"
     return f"interrupt {interrupt.interrupt_id!r} was decided by {interrupt.decided_by or 'somebody'} at {at}"
 
 

@@ -15,15 +15,13 @@ from pizzabot.host.runs.hub import Hub
 from pizzabot_hookspecs import SYSTEM, Logger, Unavailable
 from pizzabot_hookspecs.interrupts import NewInterrupt
 from pizzabot_hookspecs.storage_backends import NewEvent, Run, RunStatus, RunStorage, StoredEvent
+from pizzabot_hookspecs.support.patience import patiently
 
 BATCH_SECONDS = 0.03
 BATCH_EVENTS = 32
 MAX_BUFFER_EVENTS = 2048
 """Events that wait for the disk before the pump, and with it the model, is made to wait."""
 MAX_TRANSACTION_EVENTS = 512
-STORAGE_PATIENCE_SECONDS = 60.0
-"""How long a failing storage (disk full, locked) is tried again before the run is left to the next start."""
-_RETRY_SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 _Write: TypeAlias = Callable[[], Awaitable[int]]
 
@@ -69,6 +67,7 @@ class EventWriter:
         error_code: str | None,
         error: str | None,
         interrupts: Sequence[NewInterrupt] = (),
+        withdraw: bool = False,
     ) -> None:
         """Write what waits, then `events`, the status and the interrupts in one transaction, and publish them."""
         self._closing = True
@@ -89,6 +88,7 @@ class EventWriter:
                 error_code=error_code,
                 error=error,
                 interrupts=interrupts,
+                withdraw=withdraw,
                 caller=SYSTEM,
             )
 
@@ -140,19 +140,10 @@ class EventWriter:
         self._publish(await self._patiently(write), batch)
 
     async def _patiently(self, write: _Write) -> int:
-        """Try again while storage is unavailable: a full disk or a locked database is not a lost run."""
-        waited, attempt = 0.0, 0
-        while True:
-            try:
-                return await write()
-            except Unavailable as error:
-                if waited >= STORAGE_PATIENCE_SECONDS:
-                    raise
-                if attempt == 0:
-                    self._logger.warning("run.log_waits", run_id=self._run.run_id, code=error.code, detail=error.detail)
-            pause = _RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)]
-            waited, attempt = waited + pause, attempt + 1
-            await asyncio.sleep(pause)
+        return await patiently(write, waits=self._tell_of_waiting)
+
+    def _tell_of_waiting(self, error: Unavailable) -> None:
+        self._logger.warning("run.log_waits", run_id=self._run.run_id, code=error.code, detail=error.detail)
 
     def _publish(self, first_seq: int, events: Sequence[NewEvent]) -> None:
         if self.first_seq is None:
@@ -176,4 +167,5 @@ class EventWriter:
                 )
                 for seq, event in enumerate(events, start=first_seq)
             ],
+            owner=self._run.owner,
         )

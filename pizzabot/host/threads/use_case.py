@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pizzabot.host.ids import checked_id, uuid7
-from pizzabot.host.runs.engine import RunEngine
+from pizzabot.host.runs.engine import Changed, RunEngine
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.text import clean
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
-from pizzabot_hookspecs.agent_runtimes import AgentRuntime
-from pizzabot_hookspecs.storage_backends import Storage, Thread
-from pizzabot_hookspecs.wire import JsonValue, ThreadState
+from pizzabot_hookspecs.agent_runtimes import AgentRuntime, KeepsHistory
+from pizzabot_hookspecs.storage_backends import Storage, Thread, ThreadStatus
+from pizzabot_hookspecs.wire import JsonValue, Namespace, ThreadState
 
 MAX_METADATA_KEYS = 64
+MAX_PAGE = 200
+"""Threads in one answer."""
+MAX_HISTORY = 1_000
+"""Checkpoints in one answer."""
 
 
 class HostThreads:
@@ -26,12 +30,14 @@ class HostThreads:
         engine: RunEngine,
         hub: Hub,
         runtime: Callable[[], Awaitable[AgentRuntime]],
+        changed: Changed,
         redact: Callable[[str], str] = str,
     ) -> None:
         self._storage = storage
         self._engine = engine
         self._hub = hub
         self._runtime = runtime
+        self._changed = changed
         self._redact = redact
 
     async def create(
@@ -51,12 +57,14 @@ class HostThreads:
             raise InvalidRequest("invalid_argument", f"metadata has more than {MAX_METADATA_KEYS} keys")
         wanted = uuid7() if thread_id is None else checked_id(thread_id, what="thread_id")
         try:
-            return await self._storage.create_thread(wanted, metadata=clean(dict(metadata or {})), caller=caller)
+            created = await self._storage.create_thread(wanted, metadata=clean(dict(metadata or {})), caller=caller)
         except Conflict:
             mine = await self._storage.thread(wanted, caller=caller)
             if if_exists == "raise" or mine is None:
                 raise
             return mine
+        self._changed(created.owner, wanted)
+        return created
 
     async def get(self, thread_id: str, /, *, caller: Caller) -> Thread:
         thread = await self._storage.thread(checked_id(thread_id, what="thread_id"), caller=caller)
@@ -64,13 +72,14 @@ class HostThreads:
             raise NotFound("no_such_thread", f"there is no thread {thread_id!r}")
         return thread
 
-    async def status(self, thread_id: str, /, *, caller: Caller) -> str:
-        await self.get(thread_id, caller=caller)
-        active = await self._storage.active_run(thread_id, caller=caller)
-        waiting = active or await self._storage.next_pending(thread_id, caller=caller)
-        if waiting is not None:
-            return "busy"
-        return "interrupted" if await self._storage.open_interrupts(thread_id, limit=1, caller=caller) else "idle"
+    async def page(
+        self, *, limit: int = MAX_PAGE, offset: int = 0, status: ThreadStatus | None = None, caller: Caller
+    ) -> Sequence[Thread]:
+        if not 1 <= limit <= MAX_PAGE:
+            raise _wrong("limit", f"from 1 to {MAX_PAGE}")
+        if offset < 0:
+            raise _wrong("offset", "0 or more")
+        return await self._storage.threads(limit=limit, offset=offset, status=status, caller=caller)
 
     async def state(self, thread_id: str, /, *, caller: Caller, checkpoint_id: str | None = None) -> ThreadState:
         await self.get(thread_id, caller=caller)
@@ -83,8 +92,53 @@ class HostThreads:
         if not state["interrupts"] and await self._storage.active_run(thread_id, caller=caller) is None:
             # LangGraph leaves next=["model"] after a stop or a crash; clients would spin for ever (wire.md §8.2).
             state["next"] = []
+        return self._redacted(state)
+
+    async def history(
+        self,
+        thread_id: str,
+        /,
+        *,
+        limit: int = 10,
+        before: str | None = None,
+        namespace: Namespace = (),
+        caller: Caller,
+    ) -> Sequence[ThreadState]:
+        if not 1 <= limit <= MAX_HISTORY:
+            raise _wrong("limit", f"from 1 to {MAX_HISTORY}")
+        await self.get(thread_id, caller=caller)
+        states = await (await self._keeper()).history(
+            thread_id, limit=limit, before=before, namespace=namespace, caller=caller
+        )
+        return [self._redacted(state) for state in states]
+
+    async def update_state(
+        self,
+        thread_id: str,
+        values: Mapping[str, JsonValue],
+        /,
+        *,
+        as_node: str | None = None,
+        checkpoint_id: str | None = None,
+        caller: Caller,
+    ) -> ThreadState:
+        await self.get(thread_id, caller=caller)
+        keeper = await self._keeper()
+        async with self._engine.quiet(thread_id):
+            state = await keeper.update_state(
+                thread_id, clean(dict(values)), as_node=as_node, checkpoint_id=checkpoint_id, caller=caller
+            )
+        return self._redacted(state)
+
+    async def _keeper(self) -> KeepsHistory:
+        runtime = await self._runtime()
+        if not isinstance(runtime, KeepsHistory):
+            raise InvalidRequest("not_supported", "the agent runtime in use keeps no history of a thread's states")
+        return runtime
+
+    def _redacted(self, state: ThreadState) -> ThreadState:
+        """What a provider raised is in its own words: they may hold the key that it was given."""
         for task in state["tasks"]:
-            # What a provider raised, in its own words: they may hold the key that it was given.
             if isinstance(said := task.get("error"), str):
                 task["error"] = self._redact(said)
         return state
@@ -97,9 +151,15 @@ class HostThreads:
             self._hub.close_thread(thread_id)
             runtime = await self._runtime()
             await runtime.forget(thread_id, caller=caller)
-            return await self._storage.delete_thread(thread_id, caller=caller)
+            deleted = await self._storage.delete_thread(thread_id, caller=caller)
+            self._changed(caller.owner, thread_id, inbox=True)
+            return deleted
         finally:
             self._engine.unfence(thread_id)
+
+
+def _wrong(field: str, expected: str) -> InvalidRequest:
+    return InvalidRequest("invalid_argument", f"{field} must be {expected}", fields={field: f"must be {expected}"})
 
 
 def never_ran() -> ThreadState:

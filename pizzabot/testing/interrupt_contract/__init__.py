@@ -25,6 +25,7 @@ from pizzabot.testing.interrupt_contract.opening import OpeningContract
 from pizzabot.testing.interrupt_contract.racing import RacingContract
 from pizzabot.testing.interrupt_contract.refusing import RefusingContract
 from pizzabot.testing.interrupt_contract.resuming import ResumingContract
+from pizzabot.testing.interrupt_contract.withdrawing import WithdrawingContract
 
 
 class InterruptContract(
@@ -33,6 +34,7 @@ class InterruptContract(
     DecidingContract,
     RacingContract,
     ResumingContract,
+    WithdrawingContract,
     IntentContract,
     KeepingContract,
 ):

@@ -53,6 +53,21 @@ class ResumingContract(StoreSuite):
 
         self.play(tmp_path, scenario)
 
+    def test_a_queued_message_begins_after_the_last_answer_and_its_resume(self, tmp_path: Path) -> None:
+        async def scenario(storage: InterruptStore) -> None:
+            run = await started(storage, "r")
+            queued = await enqueued(storage, "queued")
+            await ended_waiting(storage, run, "one", "two")
+            assert await storage.next_pending("t", caller=LOCAL) is None
+            await decided(storage, "resume-one", "one")
+            assert await order_of(storage) == ["resume-one"], "the message still waits for the other answer"
+            assert await storage.claim_run("queued", server_id=SERVER, caller=LOCAL) is None
+            assert await current(storage, "queued") == queued
+            await decided(storage, "resume-two", "two")
+            assert await order_of(storage) == ["resume-two", "queued"]
+
+        self.play(tmp_path, scenario)
+
     def test_a_message_that_replaces_stays_behind_the_resumes_and_takes_none_of_them_back(self, tmp_path: Path) -> None:
         """In front of them it would make the approval disappear (reproduced R3)."""
 

@@ -23,6 +23,7 @@ from pizzabot.testing.run_store_contract.base import RunStore
 from pizzabot.testing.run_store_contract.claims import ClaimContract
 from pizzabot.testing.run_store_contract.ending import EndingContract
 from pizzabot.testing.run_store_contract.fencing import FencingContract
+from pizzabot.testing.run_store_contract.holding import HoldingContract
 from pizzabot.testing.run_store_contract.leases import LeaseContract
 from pizzabot.testing.run_store_contract.log import LogContract
 from pizzabot.testing.run_store_contract.merging import MergingContract
@@ -34,6 +35,7 @@ from pizzabot.testing.run_store_contract.recovery import RecoveryContract
 class RunStoreContract(
     AdmissionContract,
     QueueContract,
+    HoldingContract,
     ClaimContract,
     LeaseContract,
     FencingContract,

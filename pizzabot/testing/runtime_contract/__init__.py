@@ -12,7 +12,8 @@ answers by asking that model, with a graph or without. It brings its own `GraphS
 runtime over the same storage where a restart is meant.
 
 A runtime that runs the tools it is handed says `tools = True` and overrides `runtime_with(services)` too; it is then
-also tested for tools, approvals, intents and stopping in a tool.
+also tested for tools, approvals, intents and stopping in a tool. One that is a `KeepsHistory` says
+`keeps_history = True` and is tested for that.
 """
 
 from __future__ import annotations

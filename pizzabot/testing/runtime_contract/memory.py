@@ -21,6 +21,7 @@ from pizzabot.testing.runtime_contract.kit import (
 )
 from pizzabot.testing.scripted_model import Reply, ScriptedModel, chosen
 from pizzabot_hookspecs import LOCAL
+from pizzabot_hookspecs.agent_runtimes import KeepsHistory
 from pizzabot_hookspecs.wire import Frame
 
 
@@ -41,6 +42,14 @@ class MemoryContract(RuntimeContract):
             assert state["checkpoint"] is not None
             assert state["checkpoint"]["thread_id"] == "thread-1"
             assert state["checkpoint"]["checkpoint_id"]
+
+        self.run(scenario())
+
+    def test_a_runtime_says_whether_it_keeps_history(self) -> None:
+        async def scenario() -> None:
+            async with self.runtime(self.new_storage()) as runtime:
+                found = isinstance(runtime, KeepsHistory)
+            assert found == self.keeps_history, "a suite says `keeps_history = True` if the runtime is a KeepsHistory"
 
         self.run(scenario())
 

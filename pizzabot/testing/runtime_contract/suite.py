@@ -1,10 +1,11 @@
-"""All parts of the contract in one class; the tests of tools only where the runtime has them."""
+"""All parts of the contract in one class; the tests of tools and of the history only where the runtime has them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from pizzabot.testing.runtime_contract.approvals import ApprovalContract
+from pizzabot.testing.runtime_contract.history import HistoryContract
 from pizzabot.testing.runtime_contract.intents import IntentContract
 from pizzabot.testing.runtime_contract.memory import MemoryContract
 from pizzabot.testing.runtime_contract.recovering import RecoveringContract
@@ -25,11 +26,15 @@ class AgentRuntimeContract(
     ApprovalContract,
     IntentContract,
     ToolStopContract,
+    HistoryContract,
 ):
     """Inherit it in a class whose name begins with `Test` and say how a runtime is made."""
 
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
-        if not cls.tools:
-            for name in (name for part in _OF_TOOLS for name in vars(part) if name.startswith("test_")):
-                setattr(cls, name, None)  # pytest collects nothing by this name: not a test that is skipped
+        parts = {**dict.fromkeys(_OF_TOOLS, cls.tools), HistoryContract: cls.keeps_history}
+        for part, wanted in parts.items():
+            for name, test in vars(part).items():
+                if name.startswith("test_") and wanted == (getattr(cls, name) is None):
+                    # pytest collects nothing by a name that is None: not a test that is skipped
+                    setattr(cls, name, test if wanted else None)

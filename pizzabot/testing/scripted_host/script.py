@@ -19,15 +19,22 @@ class Run:
     task: asyncio.Task[None] | None = None
     ending: Literal["CANCELLED", "SUPERSEDED"] = "CANCELLED"
     released: asyncio.Event = field(default_factory=asyncio.Event)
+    failed: bool = False
 
     @property
     def active(self) -> bool:
         return self.task is not None and not self.task.done()
 
-    def interrupt(self, ending: Literal["CANCELLED", "SUPERSEDED"]) -> None:
+    async def cut_short(self, ending: Literal["CANCELLED", "SUPERSEDED"]) -> None:
+        """Tell the run to stop. The pause lets one that has only just begun write its first frame."""
+        await asyncio.sleep(0)
         if self.task is not None:
             self.ending = ending
             self.task.cancel()
+
+    def when_ended(self, tell: Callable[[], None]) -> None:
+        if self.task is not None:
+            self.task.add_done_callback(lambda _: tell())
 
     async def ended(self) -> None:
         if self.task is not None:
@@ -96,6 +103,7 @@ async def _play(say: Speaker, run: Run) -> None:
     say.root("running", graph_name="scripted")
     try:
         if run.text == "fail":
+            run.failed = True
             say.root("failed", error="the script says so", code="GENERAL")
             return
         await _answer(say, run)

@@ -26,6 +26,7 @@ from pizzabot.testing.storage_contract.graph import GraphContract
 from pizzabot.testing.storage_contract.owners import ThreadOwnerContract
 from pizzabot.testing.storage_contract.preferences import SettingContract
 from pizzabot.testing.storage_contract.reopening import ReopeningContract
+from pizzabot.testing.storage_contract.status import ThreadStatusContract
 from pizzabot.testing.storage_contract.threads import ThreadContract
 from pizzabot_hookspecs.storage_backends import Storage
 
@@ -33,6 +34,7 @@ from pizzabot_hookspecs.storage_backends import Storage
 class StorageContract(
     ThreadContract,
     ThreadOwnerContract,
+    ThreadStatusContract,
     SettingContract,
     DeletingContract,
     GraphContract,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -14,6 +15,8 @@ from pizzabot.testing.scripted_host import ScriptedHost
 from pizzabot_builtin_plugins.http_server.settings import HttpSettings
 from pizzabot_builtin_plugins.http_server.transport import HttpTransport
 from pizzabot_hookspecs import Context, Secrets
+
+sys.path.insert(0, str(Path(__file__).parent))  # `socket_client`
 
 
 @dataclass

@@ -213,7 +213,7 @@ def _all_routes(make_transport):
     context, settings = transport._context, transport._settings
     services = Services(
         host=context.host, settings=settings, logger=context.logger, clock=context.clock, redact=context.redact,
-        streams=transport._streams,
+        streams=transport._streams, sockets=transport._sockets,
     )  # fmt: skip
     _, core, mounts = build(services, transport._doors, [Mounted("/hooks")])
     found = {(method, _filled(route.path)) for route in core.routes for method in route.methods if method != "OPTIONS"}

@@ -88,3 +88,60 @@ def test_a_failed_run_raises_with_its_cause(serve):
                 await thread.output
 
     with_sdk(serve, test)
+
+
+def test_history_states_and_writing_one(serve):
+    async def test(client, host):
+        await client.threads.create(thread_id="tea")
+        for text in ("first", "second", "third"):
+            written = await client.threads.update_state("tea", {"messages": [{"role": "user", "content": text}]})
+            assert written["checkpoint"]["thread_id"] == "tea"
+        history = await client.threads.get_history("tea", limit=2)
+        assert [len(entry["values"]["messages"]) for entry in history] == [3, 2]
+        older = await client.threads.get_history("tea", before=history[-1]["checkpoint"], select=["values.messages"])
+        assert [list(entry) for entry in older] == [["values"]]
+        by_id = await client.threads.get_state("tea", checkpoint_id=history[1]["checkpoint"]["checkpoint_id"])
+        by_name = await client.threads.get_state("tea", checkpoint=history[1]["checkpoint"], subgraphs=True)
+        assert by_id == by_name == history[1]
+        assert list(await client.threads.get_state("tea", select=["next", "values"])) == ["next", "values"]
+        assert await client.threads.get_history("tea", metadata={"source": "nowhere"}) == []
+
+    with_sdk(serve, test)
+
+
+def test_threads_are_searched_and_counted(serve):
+    async def test(client, host):
+        for name in ("tea", "coffee"):
+            await client.threads.create(thread_id=name, metadata={"drink": name}, graph_id="pizza-bot")
+        assert [row["thread_id"] for row in await client.threads.search()] == ["coffee", "tea"]
+        found = await client.threads.search(
+            metadata={"drink": "tea"}, status="idle", sort_by="created_at", select=["thread_id"]
+        )
+        assert found == [{"thread_id": "tea"}]
+        assert await client.threads.search(ids=["coffee"], limit=1, offset=1) == []
+        assert await client.threads.count() == 2
+        assert await client.threads.count(metadata={"drink": "tea"}, status="busy") == 0
+        await client.threads.delete("tea")
+        assert await client.threads.count() == 1
+
+    with_sdk(serve, test)
+
+
+def test_what_is_not_there_is_an_error_with_its_code(serve):
+    async def test(client, host):
+        await client.threads.create(thread_id="tea")
+        for refused, code in [
+            (client.threads.copy("tea"), "not_found"),
+            (client.threads.update("tea", metadata={"a": 1}), "method_not_allowed"),
+            (client.threads.prune(["tea"]), "method_not_allowed"),
+            (client.threads.search(values={"messages": []}, extract={"a": "values.b"}), "invalid_request"),
+            (client.threads.create(supersteps=[{"updates": []}]), "invalid_request"),
+            (client.threads.get("nowhere"), "no_such_thread"),
+            (client.threads.get_history("nowhere"), "no_such_thread"),
+        ]:
+            with pytest.raises(Exception) as raised:
+                await refused
+            assert raised.value.response.json()["error"] == code
+            assert raised.value.response.json()["detail"]
+
+    with_sdk(serve, test)

@@ -143,9 +143,16 @@ def test_making_a_thread_needs_no_body_and_a_broken_one_makes_none(serve):
 
 def test_a_wrong_field_of_a_new_thread_is_named(serve):
     async def test(http, *_):
-        for field, wrong in [("thread_id", 1), ("metadata", [1]), ("if_exists", "maybe")]:
+        for field, wrong in [
+            ("thread_id", 1),
+            ("metadata", [1]),
+            ("if_exists", "maybe"),
+            ("if_exists", []),
+            ("ttl", 60),
+            ("supersteps", [{"updates": []}]),
+        ]:
             answer = await http.post("/threads", json={field: wrong})
-            assert answer.status_code == 400
+            assert (answer.status_code, answer.json()["error"]) == (400, "invalid_request")
             assert set(answer.json()["fields"]) == {field}
 
     asking(serve, test)
@@ -344,6 +351,17 @@ REFUSALS = [
     ("DELETE", "/threads/a%00b", 400, "invalid_path"),
     ("GET", "/threads/nowhere", 404, "no_such_thread"),
     ("GET", "/threads/nowhere/state", 404, "no_such_thread"),
+    # What LangGraph's clients may call and this server does not have.
+    ("PATCH", "/threads/t", 405, "method_not_allowed"),
+    ("PATCH", "/threads/t/state", 405, "method_not_allowed"),
+    ("POST", "/threads/prune", 405, "method_not_allowed"),
+    ("POST", "/threads/t/copy", 404, "not_found"),
+    ("GET", "/threads/t/stream", 404, "not_found"),
+    ("GET", "/threads/t/runs", 404, "not_found"),
+    ("POST", "/threads/t/runs", 404, "not_found"),
+    ("POST", "/threads/t/runs/stream", 404, "not_found"),
+    ("POST", "/assistants/search", 404, "not_found"),
+    ("POST", "/store/items/search", 404, "not_found"),
 ]
 
 
@@ -384,13 +402,20 @@ def test_the_schema_is_json_has_every_route_and_loads_nothing(serve):
         assert document["openapi"].startswith("3.")
         assert set(document["paths"]) == {
             "/", "/ping", "/status", "/models", "/plugins", "/inbox", "/threads", "/threads/{thread_id}",
-            "/threads/{thread_id}/interrupts",
-            "/threads/{thread_id}/state", "/threads/{thread_id}/commands", "/threads/{thread_id}/stream/events",
+            "/threads/list", "/threads/search", "/threads/count", "/threads/events", "/threads/{thread_id}/interrupts",
+            "/threads/{thread_id}/state", "/threads/{thread_id}/state/{checkpoint_id}",
+            "/threads/{thread_id}/state/checkpoint", "/threads/{thread_id}/history",
+            "/threads/{thread_id}/commands", "/threads/{thread_id}/stream/events",
             "/threads/{thread_id}/runs/{run_id}/cancel",
         }  # fmt: skip
         events = document["paths"]["/threads/{thread_id}/stream/events"]["post"]
         assert "channels" in events["requestBody"]["content"]["application/json"]["schema"]["properties"]
         assert set(events["responses"]["200"]["content"]) == {"text/event-stream"}
+        for path in ("/threads/search", "/threads/count", "/threads/{thread_id}/history", "/threads/{thread_id}/state"):
+            assert document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+        history = document["paths"]["/threads/{thread_id}/history"]["get"]
+        assert {"limit", "before", "select"} <= {parameter["name"] for parameter in history["parameters"]}
+        assert set(document["paths"]["/threads/events"]["get"]["responses"]["200"]["content"]) == {"text/event-stream"}
         cancel = document["paths"]["/threads/{thread_id}/runs/{run_id}/cancel"]["post"]
         assert {"wait", "action"} <= {parameter["name"] for parameter in cancel["parameters"]}
 

@@ -41,6 +41,16 @@ class HttpClient:
     async def state(self, thread_id, /):
         return _answer(await self.http.get(f"/threads/{thread_id}/state"))
 
+    async def history(self, thread_id, /, *, limit=10, before=None, namespace=()):
+        wanted = {"limit": limit, "before": before, "checkpoint": {"checkpoint_ns": "\0".join(namespace)}}
+        return _answer(await self.http.post(f"/threads/{thread_id}/history", json=wanted))
+
+    async def activity(self):
+        async with self.http.stream("GET", "/threads/events") as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: "):
+                    yield json.loads(line.removeprefix("data: "))
+
     async def stop(self, thread_id, run_id, /):
         return _answer(await self.http.post(f"/threads/{thread_id}/runs/{run_id}/cancel?wait=1"))["status"]
 
@@ -55,6 +65,8 @@ def _answer(response):
 class Contract(TransportContract):
     """The suite on a real server. `wrap` is where the faults come in."""
 
+    history = True
+    activity = True
     wrap = staticmethod(lambda client: client)
 
     @pytest.fixture(autouse=True)
@@ -218,6 +230,57 @@ class WaitsForTheRun(Faulty):
         return envelope
 
 
+class IgnoresThePage(Faulty):
+    async def history(self, thread_id, /, *, limit=10, before=None, namespace=()):
+        return await super().history(thread_id, limit=limit, namespace=namespace)
+
+
+class TellsTheThreadsOwnStates(Faulty):
+    async def history(self, thread_id, /, *, limit=10, before=None, namespace=()):
+        return await super().history(thread_id, limit=limit, before=before)
+
+
+class HasNoHistoryOfWhatIsNotThere(Faulty):
+    async def history(self, thread_id, /, **wanted):
+        with contextlib.suppress(PizzabotError):
+            return await super().history(thread_id, **wanted)
+        return []
+
+
+class TellsOnlyTheFirst(Faulty):
+    async def activity(self):
+        async for told in super().activity():
+            yield told
+            await asyncio.Event().wait()
+
+
+class ForgetsTheFirst(Faulty):
+    async def activity(self):
+        async for told in super().activity():
+            if not told["complete"]:
+                yield told
+
+
+class TellsTheInboxEachTime(Faulty):
+    async def activity(self):
+        async for told in super().activity():
+            yield {"inbox": [], **told}
+
+
+class HidesWhatIsGone(Faulty):
+    async def activity(self):
+        async for told in super().activity():
+            yield {**told, "deleted": []}
+
+
+class KeepsTheFollower(KeepsTheObserver):
+    async def activity(self):
+        hidden = super().activity()
+        self.kept.append(hidden)
+        while True:
+            yield await asyncio.shield(asyncio.ensure_future(anext(hidden)))
+
+
 FAULTS = [
     (LosesAFrame, "test_frames_come_whole_in_order_and_without_gaps"),
     (RepeatsAFrame, "test_frames_come_whole_in_order_and_without_gaps"),
@@ -237,6 +300,14 @@ FAULTS = [
     (TiesTheRunToTheClient, "test_a_client_that_leaves_frees_its_observer_and_not_the_run"),
     (HidesTheGap, "test_a_cursor_that_retention_overtook_gets_a_gap_first"),
     (WaitsForTheRun, "test_a_command_is_answered_before_its_run_has_ended"),
+    (IgnoresThePage, "test_a_page_goes_on_before_the_last_state_of_the_page_before"),
+    (TellsTheThreadsOwnStates, "test_a_subagents_own_states_are_those_of_its_namespace"),
+    (HasNoHistoryOfWhatIsNotThere, "test_the_history_of_what_is_not_there_or_not_the_callers_is_refused"),
+    (TellsOnlyTheFirst, "test_a_follower_is_told_of_a_thread_its_run_and_its_end"),
+    (ForgetsTheFirst, "test_the_first_that_a_follower_is_told_is_everything_of_its_own"),
+    (TellsTheInboxEachTime, "test_a_follower_is_told_of_the_inbox_where_it_changed_and_only_there"),
+    (HidesWhatIsGone, "test_a_follower_is_told_of_a_thread_its_run_and_its_end"),
+    (KeepsTheFollower, "test_a_follower_that_leaves_is_let_go"),
 ]
 
 

@@ -21,6 +21,7 @@ from .files import FileStorage
 
 class TestDeepAgentsRuntime(AgentRuntimeContract):
     tools = True
+    keeps_history = True
 
     @asynccontextmanager
     async def runtime_with(self, services: RuntimeServices) -> AsyncIterator[AgentRuntime]:

@@ -106,6 +106,13 @@ def test_a_subagents_tokens_name_both_graphs_in_their_checkpoint_namespace() -> 
         assert node.startswith("model:")
 
 
+def test_a_subagents_messages_name_it_in_their_metadata_and_the_orchestrators_name_nobody() -> None:
+    said = [
+        (len(params["namespace"]), params["data"][1].get("lc_agent_name")) for params in events("delegate", "messages")
+    ]
+    assert set(said) == {(0, None), (1, "worker")}
+
+
 def test_a_checkpoint_follows_its_values_and_repeats_the_whole_state() -> None:
     told = asyncio.run(DeepGraph().events("hello"))
     methods = [event["method"] for event in told if event["method"] in ("values", "checkpoints")]

@@ -281,6 +281,19 @@ class LeavesQuestionsOfADeletedThread(MemoryStorage):
         return deleted
 
 
+class BeginsAMessageAfterTheFirstAnswer(MemoryStorage):
+    async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        row = self._tables._threads.get(thread_id)
+        if row is not None and row.queue and any(place[0] == thread_id for place in self._tables._interrupts):
+            answered = any(
+                interrupt.state is InterruptState.DECIDED
+                for (of_thread, _), interrupt in self._tables._interrupts.items()
+                if of_thread == thread_id
+            )
+            return await self.run(row.queue[0], caller=caller) if answered else None
+        return await super().next_pending(thread_id, caller=caller)
+
+
 NOTICED_BY: dict[type[MemoryStorage], str] = {
     TheLastDecisionCounts: "test_a_second_decision_is_refused_with_who_and_when",
     LooksAndDecidesLater: "test_of_twenty_decisions_at_once_one_wins_and_the_others_learn_who_and_when",
@@ -308,6 +321,7 @@ NOTICED_BY: dict[type[MemoryStorage], str] = {
     OverwritesOpenIntents: "test_opening_what_is_open_does_nothing",
     ForgetsIntentsAtATakeover: "test_who_was_replaced_neither_opens_nor_closes_an_intent",
     ShowsEverybodysIntents: "test_intents_belong_to_the_runs_owner",
+    BeginsAMessageAfterTheFirstAnswer: "test_a_queued_message_begins_after_the_last_answer_and_its_resume",
     LeavesQuestionsOfADeletedThread: "test_deleting_a_thread_takes_its_interrupts_and_intents_and_no_others",
 }
 """Each faulty storage and a test of the contract that fails on it."""

@@ -11,6 +11,7 @@ import pytest
 from pizzabot.testing import RunStoreContract
 from pizzabot_builtin_plugins.memory_storage.storage import MemoryStorage
 from pizzabot_hookspecs import SYSTEM, Caller, PizzabotError
+from pizzabot_hookspecs.interrupts import InterruptState
 from pizzabot_hookspecs.storage_backends import Admission, MergedEvents, NewRun, Run, StoredEvent
 
 Fails = Callable[[type[Any], type[MemoryStorage], str], bool]
@@ -166,6 +167,67 @@ class MakesTheThreadOfARefusedRequest(MemoryStorage):
             raise
 
 
+class BeginsAMessageWhileAPersonIsAsked(MemoryStorage):
+    """What LangGraph then does to the approval is reproduced R3."""
+
+    async def claim_run(self, run_id: str, /, *, caller: Caller, **options: Any) -> Run | None:
+        held, self._tables._interrupts = self._tables._interrupts, {}
+        try:
+            return await super().claim_run(run_id, caller=caller, **options)
+        finally:
+            self._tables._interrupts = held
+
+
+class ShowsAsTheFrontWhatMayNotBegin(MemoryStorage):
+    async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        held, self._tables._interrupts = self._tables._interrupts, {}
+        try:
+            return await super().next_pending(thread_id, caller=caller)
+        finally:
+            self._tables._interrupts = held
+
+
+class HoldsTheWholeQueueWhileAPersonIsAsked(MemoryStorage):
+    """A stop of two queued messages then waits for the answer."""
+
+    async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        asked = self._tables._open_of_thread(thread_id)
+        return None if asked else await super().next_pending(thread_id, caller=caller)
+
+
+class LooksAtTheFrontOnlyWhileAPersonIsAsked(MemoryStorage):
+    async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        front = await super().next_pending(thread_id, caller=caller)
+        row = self._tables._threads.get(thread_id)
+        return front if row and front and front.run_id == row.queue[0] else None
+
+
+class ClaimsNothingWhileAPersonIsAsked(MemoryStorage):
+    async def claim_run(self, run_id: str, /, *, caller: Caller, **options: Any) -> Run | None:
+        row = self._tables._runs.get(run_id)
+        if row is not None and self._tables._open_of_thread(row.run.thread_id):
+            return None
+        return await super().claim_run(run_id, caller=caller, **options)
+
+
+class HoldsMessagesOfEveryThread(MemoryStorage):
+    async def claim_run(self, run_id: str, /, *, caller: Caller, **options: Any) -> Run | None:
+        asked = any(one.state is InterruptState.OPEN for one in self._tables._interrupts.values())
+        row = self._tables._runs.get(run_id)
+        if asked and row is not None and row.run.cancel_requested_at is None:
+            return None
+        return await super().claim_run(run_id, caller=caller, **options)
+
+
+class HoldsWhatWasHeldForEver(MemoryStorage):
+    """The queue is not looked at again when the question is gone."""
+
+    async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
+        known = any(place[0] == thread_id for place in self._tables._interrupts)
+        front = await super().next_pending(thread_id, caller=caller)
+        return None if known and front and front.cancel_requested_at is None else front
+
+
 NOTICED_BY: dict[type[MemoryStorage], str] = {
     MovesDeadlinesBack: "test_a_renewal_never_moves_a_deadline_back",
     RenewsWhatWasTakenOver: "test_after_a_takeover_the_first_server_is_told_that_the_run_is_not_its_own",
@@ -184,6 +246,13 @@ NOTICED_BY: dict[type[MemoryStorage], str] = {
     MergesTheNewestRunToo: "test_the_newest_run_of_a_thread_is_left_alone_until_the_next_has_begun",
     MergesRunsThatGoOn: "test_a_run_that_is_not_final_is_not_merged",
     MergesForAnybody: "test_runs_of_another_owner_are_merged_by_the_system_only",
+    BeginsAMessageWhileAPersonIsAsked: "test_a_queued_message_waits_while_a_person_is_asked",
+    ShowsAsTheFrontWhatMayNotBegin: "test_a_queued_message_waits_while_a_person_is_asked",
+    HoldsTheWholeQueueWhileAPersonIsAsked: "test_what_is_to_be_stopped_may_begin_while_a_person_is_asked",
+    LooksAtTheFrontOnlyWhileAPersonIsAsked: "test_what_is_to_be_stopped_may_begin_while_a_person_is_asked",
+    ClaimsNothingWhileAPersonIsAsked: "test_a_run_that_a_dead_server_left_is_taken_over_though_a_person_is_asked",
+    HoldsMessagesOfEveryThread: "test_a_queued_message_waits_while_a_person_is_asked",
+    HoldsWhatWasHeldForEver: "test_once_nobody_is_asked_any_more_a_queued_message_begins",
     MakesTheThreadOfARefusedRequest: "test_a_run_id_of_another_owner_is_never_answered_with_that_run",
 }
 """Each faulty storage and a test of the contract that fails on it."""

@@ -157,8 +157,8 @@ class ShowsEverybodysLogs(MemoryStorage):
 
 
 class ShowsEverybodysThreads(MemoryStorage):
-    async def threads(self, *, caller: Caller, limit: int = 200) -> Sequence[Thread]:
-        return await super().threads(caller=SYSTEM, limit=limit)
+    async def threads(self, *, caller: Caller, **page: Any) -> Sequence[Thread]:
+        return await super().threads(caller=SYSTEM, **page)
 
 
 class ForgetsPinnedModels(MemoryStorage):

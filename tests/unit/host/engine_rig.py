@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import structlog
 
+from pizzabot.host.activity import ActivityBoard
 from pizzabot.host.ids import uuid7
 from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.engine import RunEngine
@@ -60,6 +61,7 @@ async def rig(path, runtime, *, storage=None, close=True, policies=None):
     storage = storage or open_storage(path)
     await storage.__aenter__()
     hub, models, finished, started = Hub(), OneModel(), [], []
+    activity = ActivityBoard(storage)
 
     async def ready():
         return runtime
@@ -77,9 +79,10 @@ async def rig(path, runtime, *, storage=None, close=True, policies=None):
         ),
         server_id=uuid7(),
         finished=finished.append,
+        changed=activity.changed,
         policies=policies or Policies(_LOGGER),
     )
-    threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready)
+    threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready, changed=activity.changed)
     commands = Commands(engine, threads)
     runs = HostRuns(engine=engine, commands=commands, storage=storage, hub=hub, clock=time.time)
     try:
@@ -93,6 +96,7 @@ async def rig(path, runtime, *, storage=None, close=True, policies=None):
             runtime=runtime,
             finished=finished,
             started=started,
+            activity=activity,
         )
     finally:
         hub.close()

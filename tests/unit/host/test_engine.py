@@ -6,6 +6,7 @@ import json
 import pytest
 from engine_rig import EVERYTHING, collect_until, is_end, log_of, open_storage, rig, run, settled, start
 
+from pizzabot.host.runs.hub import Tail
 from pizzabot.host.runs.requests import parse_run_start
 from pizzabot.testing.scripted_runtime import ScriptedRuntime
 from pizzabot_hookspecs import LOCAL, Caller, Conflict, Unavailable
@@ -356,7 +357,7 @@ def test_two_hundred_observers_see_every_byte_and_none_is_left_behind(tmp_path):
 
 
 def test_a_reader_that_falls_behind_goes_back_to_the_log_and_misses_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("pizzabot.host.runs.hub.MAX_PENDING_EVENTS", 10)
+    monkeypatch.setattr("pizzabot.host.runs.hub.MAX_TAIL_EVENTS", 10)
 
     async def scene():
         async with rig(tmp_path, ScriptedRuntime(words=500)) as parts:
@@ -364,6 +365,34 @@ def test_a_reader_that_falls_behind_goes_back_to_the_log_and_misses_nothing(tmp_
             run_id = (await start(parts, "t", "go"))["result"]["run_id"]
             await settled(parts, run_id)
             assert await collect_until(stream, is_end) == await log_of(parts, "t")
+
+    run(scene())
+
+
+def test_a_tail_of_large_events_is_bounded_by_their_size_and_its_readers_miss_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr("pizzabot.host.runs.hub.MAX_TAIL_BYTES", 2000)
+
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime(words=300)) as parts:
+            stream = await parts.runs.observe("t", EVERYTHING, caller=LOCAL)
+            tail = parts.hub._tails["t"]
+            await settled(parts, (await start(parts, "t", "go"))["result"]["run_id"])
+            assert 0 < sum(len(event.data) for event in tail._events) <= 2000
+            assert await collect_until(stream, is_end) == await log_of(parts, "t")
+
+    run(scene())
+
+
+def test_observers_that_are_slow_are_woken_rarely_and_hear_all(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime(words=2000)) as parts:
+            stream = await parts.runs.observe("t", EVERYTHING, caller=LOCAL)
+            reading = asyncio.create_task(collect_until(stream, is_end))
+            await start(parts, "t", "go")
+            assert await reading == await log_of(parts, "t")
+            tail = Tail()
+            tail._woken(asyncio.get_running_loop().time() - 0.002)
+            assert 0.01 < tail._not_before - asyncio.get_running_loop().time() < 0.1
 
     run(scene())
 

@@ -7,7 +7,7 @@ import pytest
 from engine_rig import log_of, open_storage, rig, run, settled, start
 
 from pizzabot.testing.scripted_runtime import ScriptedMemory, ScriptedRuntime
-from pizzabot_hookspecs import LOCAL, Caller, Conflict, NotPermitted
+from pizzabot_hookspecs import LOCAL, Caller, Conflict, NotPermitted, Unavailable
 from pizzabot_hookspecs.host import CommandOutcome, StopOutcome
 from pizzabot_hookspecs.storage_backends import RunStatus
 
@@ -438,5 +438,42 @@ def test_old_runs_are_merged_and_a_reader_inside_gets_the_whole_text(tmp_path):
             assert [len(data["delta"]["text"].split()) for data in merged] == [50]
             assert events[-1].seq > 100
             assert await merger.merge_old_runs() == 0
+
+    run(scene())
+
+
+class Unkept(ScriptedRuntime):
+    """Runs an unrepeatable tool whose result storage then refuses to keep."""
+
+    def start(self, turn, /):
+        return super().start(turn) if turn.settle else _Unkept(self, turn)
+
+
+class _Unkept:
+    def __init__(self, runtime, turn):
+        self._runtime, self._turn = runtime, turn
+
+    async def stop(self):
+        raise AssertionError("nobody stops it")
+
+    async def __aiter__(self):
+        await self._turn.intents.open("call-post", tool="post", namespace=())
+        self._runtime.executed.append("post")
+        if self._runtime.gates:  # never: an asynchronous generator has to have a yield
+            yield
+        raise Unavailable("storage_failed", "the disk is full")
+
+
+def test_a_call_whose_result_could_not_be_kept_is_a_question_to_the_person(tmp_path):
+    async def scene():
+        async with rig(tmp_path, Unkept()) as parts:
+            (interrupt_id,) = await asked(parts, "t", "post it")
+            row = await parts.storage.interrupt(interrupt_id, caller=LOCAL)
+            assert (row.kind, row.payload["actions"][0]["tool"]) == ("recovery", "post")
+            assert roots(await log_of(parts, "t")) == ["running", "failed"]
+            reply = await respond(parts, "t", (interrupt_id, {"choice": "stop"}))
+            await settled(parts, reply.envelope["result"]["run_id"])
+            assert parts.runtime.executed == ["post"]
+            assert await parts.storage.open_interrupts("t", caller=LOCAL) == []
 
     run(scene())

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any
 
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
-from pizzabot_builtin_plugins.deepagents_runtime.open_messages import js_namespace, well_formed
+from pizzabot_builtin_plugins.deepagents_runtime.open_messages import checkpoint_namespace, js_namespace, well_formed
 from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT
 from pizzabot_hookspecs.wire import Frame
 
@@ -216,6 +216,21 @@ def test_a_tools_namespace_is_forgotten_once_it_has_finished() -> None:
 def test_the_model_node_has_its_javascript_name_in_namespaces() -> None:
     assert js_namespace("tools:a|model:b") == ("tools:a", "model_request:b")
     assert js_namespace("model_router:a") == ("model_router:a",)
+
+
+def test_a_namespace_goes_back_to_the_checkpoints_it_names_however_clients_join_it() -> None:
+    for stored in ("tools:a|model:b", "tools:a|tools:b", "model_router:a", ""):
+        assert checkpoint_namespace(js_namespace(stored)) == stored
+    assert checkpoint_namespace(("tools:a\0tools:b",)) == "tools:a|tools:b"
+    assert checkpoint_namespace(("tools:a|model_request:b",)) == "tools:a|model:b"
+    assert checkpoint_namespace(()) == ""
+
+
+def test_a_state_of_which_nobody_knows_the_agent_names_nobody() -> None:
+    normaliser = Normaliser()
+    feed(normaliser, event("values", {"messages": [AIMessage("who?", id="a1")]}, namespace=("tools:1",)))
+    (frame,) = normaliser.close()
+    assert frame.data["messages"][0]["name"] is None
 
 
 def test_well_formed_text_is_left_alone() -> None:

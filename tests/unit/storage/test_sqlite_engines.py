@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pizzabot_builtin_plugins.sqlite_storage import decisions, events, intents, interrupts, merging, runs, threads
+from pizzabot_builtin_plugins.sqlite_storage import decisions, events, intents, interrupts, merging, runs
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL, Conflict
 from pizzabot_hookspecs.interrupts import InterruptKind, NewInterrupt
@@ -120,13 +120,14 @@ def test_the_database_itself_refuses_a_second_active_run(tmp_path: Path) -> None
         (runs._RENEW, 4, "runs_active"),
         (merging._MERGEABLE, 4, "runs_unmerged"),
         (merging._MERGEABLE, 4, "runs_by_beginning"),
+        (runs._STOP_RESUMES, 3, "runs_queue"),
+        (interrupts._WITHDRAW, 2, "interrupts_open_by_thread"),
         (interrupts._PENDING, 2, "interrupts_open_by_thread"),
         (interrupts._OF_THREAD, 4, "interrupts_open_by_thread"),
         (interrupts._OWN, 2, "interrupts_open "),
         (decisions._DECIDE, 5, "sqlite_autoindex_interrupts_1"),
         (intents._OF_RUN, 3, "intents_open"),
         (intents._CLOSE, 3, "sqlite_autoindex_intents_1"),
-        (threads._OWN, 2, "threads_by_activity"),
         (events._READ, 6, "sqlite_autoindex_run_events_1"),
         (events._BOUNDS, 3, "runs_by_beginning"),
     ],

@@ -23,6 +23,7 @@ from pizzabot_hookspecs.storage_backends import (
     NewRun,
     Run,
     RunStatus,
+    ThreadStatus,
 )
 
 VERSION_1 = Path(__file__).with_name("app_version_1.sql")
@@ -146,11 +147,41 @@ def test_a_migrated_database_has_the_schema_of_a_new_one_and_a_copy_of_the_old_o
     before.close()
 
 
+def test_threads_of_version_1_say_what_their_runs_and_questions_are(folder: Path) -> None:
+    async def scenario() -> None:
+        async with SqliteStorage(folder) as storage:
+            found = {thread.thread_id: thread.status for thread in await storage.threads(caller=SYSTEM)}
+            assert found == {"t": ThreadStatus.BUSY, "hers": ThreadStatus.BUSY}
+            assert {thread.thread_id for thread in await storage.threads(caller=LOCAL, status=ThreadStatus.BUSY)} == {
+                thread.thread_id for thread in await storage.threads(caller=LOCAL)
+            }
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("version", range(1, MIGRATIONS[-1].version))
+def test_a_database_of_any_earlier_version_gets_the_schema_of_a_new_one_and_is_copied_before(
+    tmp_path: Path, version: int
+) -> None:
+    async def opened(path: Path, steps: int) -> None:
+        async with SqliteStorage(path, migrations=MIGRATIONS[:steps]) as storage:
+            await storage.put_setting("version", steps, caller=LOCAL)
+
+    asyncio.run(opened(tmp_path / "old", version))
+    asyncio.run(opened(tmp_path / "old", len(MIGRATIONS)))
+    asyncio.run(opened(tmp_path / "new", len(MIGRATIONS)))
+    assert schema_of(tmp_path / "old" / "app.sqlite") == schema_of(tmp_path / "new" / "app.sqlite")
+    (copy,) = (tmp_path / "old").glob(f"app.before-migration.app{version}.*")
+    connection = sqlite3.connect(copy)
+    assert connection.execute("SELECT value FROM settings WHERE key = 'version'").fetchall() == [(str(version),)]
+    connection.close()
+
+
 def test_a_database_of_a_migrated_program_is_refused_by_the_program_of_version_1(folder: Path) -> None:
     async def opened(steps: int) -> None:
         async with SqliteStorage(folder, migrations=MIGRATIONS[:steps]):
             pass
 
     asyncio.run(opened(len(MIGRATIONS)))
-    with pytest.raises(Exception, match="schema version 2 of app, this program knows 1"):
+    with pytest.raises(Exception, match=f"schema version {MIGRATIONS[-1].version} of app, this program knows 1"):
         asyncio.run(opened(1))
