@@ -31,8 +31,11 @@ def files_in(folder: Path) -> set[str]:
     return {path.as_posix() for path in found if not any(_is_made(part) for part in path.parts)}
 
 
+MADE = ("results", "node_modules")
+
+
 def _is_made(part: str) -> bool:
-    return part == "__pycache__" or part.startswith(".") or part.endswith(".pyc") or part == "results"
+    return part == "__pycache__" or part.startswith(".") or part.endswith(".pyc") or part in MADE
 
 
 def in_wheel(wheel: Path) -> set[str]:

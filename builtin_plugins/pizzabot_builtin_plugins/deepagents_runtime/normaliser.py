@@ -27,6 +27,8 @@ from pizzabot_builtin_plugins.deepagents_runtime.plain import (
 )
 from pizzabot_hookspecs.wire import Frame, FrameMethod, Namespace
 
+STEPWISE_MESSAGES = 200
+"""Messages of a state up to which it is shown after each step that added one; a longer one at its turn's ends only."""
 ENDINGS = frozenset({"completed", "failed", "interrupted", "drained"})
 """Events of a child's lifecycle after which nothing of it follows."""
 
@@ -55,7 +57,7 @@ class Normaliser:
         self.said: dict[str, OpenMessage] = {}
         self._open: dict[str, OpenMessage] = {}
         self._snapshots: dict[Namespace, Snapshot] = {}
-        self._begun: set[Namespace] = set()
+        self._begun: dict[Namespace, int] = {}
         self._agents: dict[Namespace, str] = {(): ORCHESTRATOR}
         self._waiting: Namespace | None = None
         self._asked: dict[str, tuple[Namespace, Any]] = {}
@@ -189,9 +191,13 @@ class Normaliser:
         for item in params.get("interrupts") or ():
             # One interrupt surfaces once per level, the deepest first: that is the namespace it belongs to.
             self._asked.setdefault(item.id, (namespace, item.value))
-        if namespace not in self._begun:
-            self._begun.add(namespace)
-            self._waiting = namespace  # until its checkpoint, which clients must see first and which comes next
+        messages = len(params["data"].get("messages") or ())
+        shown = self._begun.get(namespace)
+        if shown is None or shown < messages <= STEPWISE_MESSAGES:
+            # Until its checkpoint, which clients must see first and which comes next. They take a message's place in
+            # the history from the checkpoint before the state that shows it first (wire.md §5).
+            self._waiting = namespace
+        self._begun[namespace] = messages
         return ()
 
     def _requests(self) -> list[Frame]:
@@ -233,7 +239,7 @@ class Normaliser:
             self._agents[subject] = name
         if data["event"] in ENDINGS:
             frames.extend(self._show(subject))
-            self._begun.discard(subject)
+            self._begun.pop(subject, None)
             self._agents.pop(subject, None)
         frames.append(self._frame("lifecycle", data, subject))
         return frames

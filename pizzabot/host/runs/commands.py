@@ -14,6 +14,7 @@ from pizzabot_hookspecs.host import CommandOutcome, CommandReply, StopOutcome, T
 from pizzabot_hookspecs.storage_backends import Admission
 
 _MALFORMED = frozenset({"invalid_argument", "invalid_id", "thread_id_mismatch"})
+_DOMAIN = frozenset({"no_such_interrupt", "no_such_checkpoint"})
 _Result = tuple[Mapping[str, Any], Mapping[str, Any] | None]
 
 
@@ -55,8 +56,12 @@ class Commands:
         self, thread_id: str, params: Mapping[str, Any], *, caller: Caller, idempotency_key: str | None
     ) -> _Result:
         request = parse_run_start(thread_id, params, idempotency_key=idempotency_key)
+        fork = request.config.get("checkpoint_id")
+        if isinstance(fork, str):  # a run that cannot begin must not store what was said
+            await self._threads.state(thread_id, caller=caller, checkpoint_id=fork)
         admission: Admission = await self._engine.admit(request, caller=caller)
-        return {"run_id": admission.run.run_id}, {"applied_through_seq": admission.last_seq}
+        last_seq = await self._engine.last_before(admission, caller=caller)
+        return {"run_id": admission.run.run_id}, {"applied_through_seq": last_seq}
 
     async def _run_stop(self, thread_id: str, params: Mapping[str, Any], *, caller: Caller, **_: object) -> _Result:
         run_id = params.get("run_id")
@@ -109,7 +114,7 @@ def _refusal(command_id: int | None, error: PizzabotError) -> CommandReply:
     outcome = CommandOutcome.REFUSED
     if error.code in _MALFORMED:
         outcome = CommandOutcome.MALFORMED
-    elif isinstance(error, NotFound) and error.code != "no_such_interrupt":
+    elif isinstance(error, NotFound) and error.code not in _DOMAIN:
         outcome = CommandOutcome.NOT_FOUND
     elif isinstance(error, Unavailable):
         outcome = CommandOutcome.UNAVAILABLE

@@ -7,6 +7,7 @@ claim it and pump it to its end. What a crash leaves behind is found by `recover
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ MAX_ACTIVE_RUNS = 256
 """Runs that are pumped at once; further ones wait in their threads' queues, which are rows."""
 DRIVER_RETRY_SECONDS = 1.0
 SHUTDOWN_SECONDS = 5.0
+REPLACED_SECONDS = 10.0
+"""Longest wait of a `run.start` for the end of the run that it replaces; it is answered all the same then."""
 
 
 class Changed(Protocol):
@@ -127,6 +130,23 @@ class RunEngine:
             self._kick(request.thread_id, admission.run.run_id)
             self._changed(caller.owner, request.thread_id)
         return admission
+
+    async def last_before(self, admission: Admission, *, caller: Caller) -> int:
+        """The thread's last event before the run's first, once the run that it replaces has ended in the log.
+
+        A client that opens its stream when `run.start` is answered takes the first end that it is shown for that of
+        its own run, so the answer waits for the older one (wire.md §2, §3.3), at most `REPLACED_SECONDS`.
+        """
+        if admission.replaces is None:
+            return admission.last_seq
+        known = self._running.get(admission.replaces.run_id)
+        if known is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REPLACED_SECONDS):
+                    await known.settled.wait()
+        bounds = await self._storage.log_bounds(admission.run.thread_id, caller=caller)
+        run = await self._storage.run(admission.run.run_id, caller=caller)
+        return bounds.last_seq if run is None or run.first_seq is None else run.first_seq - 1
 
     async def respond(self, thread_id: str, responses: Responses, *, caller: Caller) -> Admission:
         """Check answers, decide their interrupts and admit the run that goes on: all of it or nothing (rule 9)."""

@@ -73,6 +73,7 @@ class RunPump:
         self._first_seq: int | None = None
         self._lost = False
         self._attention: Sequence[Intent] = ()
+        self._questions: list[Frame] = []
 
     async def execute(self) -> Ending | None:
         """The ending that was written, or None when the row was lost to another owner or storage stayed broken."""
@@ -138,7 +139,7 @@ class RunPump:
         """Run the turn; what it raised, if it did. Raises only what makes writing impossible."""
         await self._begin(writer)
         recovering = self._run.attempt > 1
-        if recovering and await self._needs_attention(writer):
+        if recovering and await self._needs_attention():
             return None
         if self._cancelled is not None and not recovering and not self.resumes:
             return None
@@ -155,7 +156,7 @@ class RunPump:
         if work is None or work.cancelled():
             return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
         error = work.exception()
-        if isinstance(error, Unavailable) and error.code == STORAGE_FAILED and await self._needs_attention(writer):
+        if isinstance(error, Unavailable) and error.code == STORAGE_FAILED and await self._needs_attention():
             return None  # a call may have happened whose result could not be kept: only a person can say
         return error
 
@@ -196,8 +197,8 @@ class RunPump:
             after = page[-1].seq
         return known
 
-    async def _needs_attention(self, writer: EventWriter) -> bool:
-        """Whether calls of this run may have happened and nobody knows; then the question is put into the log."""
+    async def _needs_attention(self) -> bool:
+        """Whether calls of this run may have happened and nobody knows; then the person is asked."""
         intents = await self._services.storage.open_intents(self._run.run_id, caller=SYSTEM)
         if intents:
             runtime = await self._services.runtime()
@@ -210,10 +211,27 @@ class RunPump:
         self._attention = intents
         question = recovery_interrupt(intents)
         data = {"interrupt_id": question.interrupt_id, "kind": question.kind.value, "payload": question.payload}
-        event = self._event("input.requested", to_json(data | {"value": question.payload}))
-        self._completion.see("input.requested", (), None, data)
-        await writer.add(event, urgent=True)
+        self._ask(Frame(method="input.requested", data=data | {"value": question.payload}, timestamp=self._now()))
         return True
+
+    def _ask(self, frame: Frame) -> None:
+        """Keep a question for the transaction of the end: whoever is shown it can answer it, whatever dies then."""
+        self._completion.see(frame.method, frame.namespace, frame.node, frame.data)
+        self._questions.append(frame)
+
+    def _asked(self) -> list[NewEvent]:
+        open_ids = {interrupt.interrupt_id for interrupt in self._completion.interrupts}
+        return [
+            NewEvent(
+                method=frame.method,
+                data=to_json(frame.data),
+                timestamp=self._now(),
+                namespace=frame.namespace,
+                node=frame.node,
+            )
+            for frame in self._questions
+            if str(frame.data.get("interrupt_id")) in open_ids
+        ]
 
     async def _turn(self, writer: EventWriter, *, settle: bool) -> None:
         runtime = await self._services.runtime()
@@ -257,6 +275,9 @@ class RunPump:
         return await self._services.models.resolve(thread.model_id if thread is not None else None)
 
     async def _write(self, writer: EventWriter, frame: Frame) -> None:
+        if frame.method == "input.requested":
+            self._ask(frame)
+            return
         data = frame.data
         self._completion.see(frame.method, frame.namespace, frame.node, data)
         self._last_timestamp = max(self._last_timestamp, frame.timestamp)
@@ -282,6 +303,8 @@ class RunPump:
         waiting = ending.status in (RunStatus.INTERRUPTED, RunStatus.NEEDS_ATTENTION)
         reason = "aborted" if self._cancelled is not None or error is None else "the run failed"
         last = self._completion.close(reason=reason, now=self._now, keep_tools=waiting)
+        if waiting:
+            last += self._asked()
         withdraw = self._gives_up
         if withdraw and (ids := await self._still_open()):
             last.append(self._event("input.answered", to_json({"interrupt_ids": ids})))

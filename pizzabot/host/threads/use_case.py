@@ -89,9 +89,12 @@ class HostThreads:
             if checkpoint_id is not None:
                 raise NotFound("no_such_checkpoint", f"thread {thread_id!r} has no checkpoint {checkpoint_id!r}")
             return never_ran()
-        if not state["interrupts"] and await self._storage.active_run(thread_id, caller=caller) is None:
-            # LangGraph leaves next=["model"] after a stop or a crash; clients would spin for ever (wire.md §8.2).
+        idle = not state["interrupts"] and await self._storage.active_run(thread_id, caller=caller) is None
+        if checkpoint_id is None and idle:
+            # LangGraph leaves next=["model"] after a stop or a crash; clients would spin for ever (wire.md §8.2). The
+            # Python SDK waits for a run as long as there are tasks, and a failed one's stays. Earlier states keep both.
             state["next"] = []
+            state["tasks"] = []
         return self._redacted(state)
 
     async def history(

@@ -477,3 +477,47 @@ def test_a_call_whose_result_could_not_be_kept_is_a_question_to_the_person(tmp_p
             assert await parts.storage.open_interrupts("t", caller=LOCAL) == []
 
     run(scene())
+
+
+def test_a_question_is_shown_in_the_transaction_that_makes_it_answerable(tmp_path):
+    async def scene():
+        storage = open_storage(tmp_path)
+        appended, append = [], storage.append_events
+
+        async def noting(run_id, epoch, events, /, *, caller):
+            appended.extend(event.method for event in events)
+            return await append(run_id, epoch, events, caller=caller)
+
+        storage.append_events = noting
+        async with rig(tmp_path, ScriptedRuntime(), storage=storage) as parts:
+            await asked(parts, "t", "approve a,b")
+            assert "input.requested" not in appended
+            assert [event.method for event in await log_of(parts, "t")].count("input.requested") == 2
+
+    run(scene())
+
+
+def test_what_a_stopped_or_failed_run_asked_is_not_shown(tmp_path):
+    class Asking(ScriptedRuntime):
+        def start(self, turn, /):
+            turned = super().start(turn)
+            ask = turned._ask
+
+            async def ask_and_go_on(questions):
+                async for frame in ask(questions):
+                    yield frame
+                async for frame in turned._say("and more"):
+                    yield frame
+
+            turned._ask = ask_and_go_on
+            return turned
+
+    async def scene():
+        async with rig(tmp_path, Asking(gates=["word:0"])) as parts:
+            run_id = (await start(parts, "t", "approve send"))["result"]["run_id"]
+            await parts.runtime.reached("word:0")
+            await parts.runs.stop("t", run_id, caller=LOCAL)
+            assert "input.requested" not in [event.method for event in await log_of(parts, "t")]
+            assert await parts.storage.open_interrupts("t", caller=LOCAL) == []
+
+    run(scene())
