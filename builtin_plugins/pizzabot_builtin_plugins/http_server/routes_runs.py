@@ -29,7 +29,7 @@ from pizzabot_builtin_plugins.http_server.services import (
 )
 from pizzabot_builtin_plugins.http_server.subscriptions import CHANNELS, read_subscription, view_of
 from pizzabot_hookspecs import InvalidRequest, PizzabotError
-from pizzabot_hookspecs.host import ClientView, CommandOutcome, CommandReply, EventBatch, StopOutcome
+from pizzabot_hookspecs.host import ClientView, CommandOutcome, EventBatch, StopOutcome
 
 _COMMAND = {
     "type": "object",
@@ -51,7 +51,7 @@ _CANCEL_QUERY = {"wait": "1: answer when the run has ended, at most 10 s", "acti
 
 def run_routes(services: Services) -> list[HTTPRouteHandler]:
     runs = services.host.runs
-    reattachment = Reattachment()
+    reattachment = Reattachment(services.clock)
 
     @post(
         "/threads/{thread_id:str}/commands",
@@ -66,9 +66,11 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
             body = await decode(await request.body())
             key = idempotency_key(request.headers.get("idempotency-key"))
             caller = caller_of(request)
-            reply = await runs.command(thread_id, body, caller=caller, idempotency_key=key)
-            if _starts_a_run(body, reply) and view_of(request.headers.get("user-agent")) is ClientView.PYTHON:
-                reattachment.run_started((caller.owner, thread_id))
+            with reattachment.run_starts((caller.owner, thread_id)) as start:
+                reply = await runs.command(thread_id, body, caller=caller, idempotency_key=key)
+                python = view_of(request.headers.get("user-agent")) is ClientView.PYTHON
+                if python and _is_run_start(body) and reply.outcome is CommandOutcome.DONE:
+                    start.came_about()
         except PizzabotError as error:
             return _refused_command(services, body, error)
         return json_answer(reply.envelope, status=COMMAND_STATUSES[reply.outcome])
@@ -131,9 +133,8 @@ def run_routes(services: Services) -> list[HTTPRouteHandler]:
     return [command, events, cancel]
 
 
-def _starts_a_run(body: object, reply: CommandReply) -> bool:
-    method = body.get("method") if isinstance(body, dict) else None
-    return method == "run.start" and reply.outcome is CommandOutcome.DONE
+def _is_run_start(body: object) -> bool:
+    return isinstance(body, dict) and body.get("method") == "run.start"
 
 
 def _refused_command(services: Services, body: object, error: PizzabotError) -> Response[bytes]:
