@@ -2,7 +2,7 @@
 
     python bench/fold.py
 
-To reach (spec/12 §9): 10,000 events folded in 100 ms. The log is that of runs with a text of 200 tokens, a tool call and a
+To reach (spec/12 §9): 10,000 events folded in 100 ms. The log is that of runs with a text of 200 tokens, a call and a
 subagent that speaks; a second one is a single answer of 10,000 tokens. A page is 20 turns of a state of 10,000 turns.
 """
 

@@ -38,10 +38,11 @@ class Turn:
     `answers`   decided interrupts by id, each with its canonical answer: go on from where they were raised. An
                 approval's is `{"decisions": [one]}`, a question's is handed to the tool as it is. They may be some of
                 the open ones; with `recover` also ones that were consumed before. Without messages
-    `skip`      tool calls that must not run (again), with the text that stands for their result
+    `skip`      tool calls that must not run (again), with the text that stands for their result; with `settle` too
     `settle`    do not go on: only leave the checkpoint without open tool calls, as `AgentRun.stop` does, and end
     `intents`   where a call of a tool that is not repeatable is announced before it runs and closed after
-    `config`    the client's `config.configurable` without `thread_id` and `model`; `checkpoint_id` forks
+    `config`    what of the client's `config.configurable` concerns the graph: `checkpoint_id` forks. Other keys of a
+                client's are never in it
     """
 
     run_id: str

@@ -117,7 +117,8 @@ class NewRun:
 class Run:
     """A row of `runs`. `epoch` grows with each claim; a write that carries an older one is refused.
 
-    `first_seq` is the place of the run's first event, None before there is one.
+    `first_seq` is the place of the run's first event, None before there is one. `released` counts the claims that its
+    server gave back in order: those did not fail.
     """
 
     run_id: str
@@ -129,6 +130,7 @@ class Run:
     created_at: float
     epoch: int = 0
     attempt: int = 0
+    released: int = 0
     server_id: str | None = None
     lease_until: float | None = None
     first_seq: int | None = None
@@ -258,6 +260,14 @@ class RunStorage(Protocol):
         """
         ...
 
+    async def known_request(self, new: NewRun, /, *, caller: Caller) -> Admission | None:
+        """What `admit_run` and `decide` would answer to a request that was made before; None for a new one.
+
+        Nothing is stored, and neither the thread's runs nor its interrupts matter. Raises `NotFound` `no_such_thread`
+        and `Conflict` `idempotency_mismatch` where `admit_run` does.
+        """
+        ...
+
     async def claim_run(
         self, run_id: str, /, *, server_id: str, takeover: bool = False, lease_seconds: float = 30.0, caller: Caller
     ) -> Run | None:
@@ -275,6 +285,13 @@ class RunStorage(Protocol):
         """Move the deadline of every active run of this server forward, never back; the ids of those runs.
 
         A run that is missing from the answer was taken over or is final: its server stops writing.
+        """
+        ...
+
+    async def release_runs(self, server_id: str, /, *, caller: Caller) -> frozenset[str]:
+        """The server goes in order: each of its active runs counts one more in `released` and its lease ends now.
+
+        Status, epoch and attempt stay; whoever takes the run over goes on. The ids of those runs.
         """
         ...
 
@@ -323,7 +340,11 @@ class RunStorage(Protocol):
     async def active_run(self, thread_id: str, /, *, caller: Caller) -> Run | None: ...
 
     async def next_pending(self, thread_id: str, /, *, caller: Caller) -> Run | None:
-        """The front of the thread's queue: the first run that `claim_run` would claim if no run were active."""
+        """The front of the thread's queue: the first run that `claim_run` would claim if no run were active.
+
+        Behind resumes (see `decide`), runs that are asked to stop come first, in the order of their admission, so that
+        a replaced run ends before the one that replaces it.
+        """
         ...
 
     async def waiting_runs(self, thread_id: str, /, *, caller: Caller) -> int:

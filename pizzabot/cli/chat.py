@@ -116,10 +116,13 @@ def _check_words(args: argparse.Namespace) -> None:
 
 
 def _ask_once(session: Session, text: str) -> int:
-    from pizzabot.cli.chat_questions import how_to_answer, settle, waits
+    from pizzabot.cli.chat_questions import Asking, how_to_answer, waits
     from pizzabot.client import RunFailed, RunOutcome
 
-    end = settle(session, session.ask(text))
+    asking = Asking(session)
+    end = asking.settle(session.ask(text))
+    if asking.given_up:
+        return _say(ExitCode.FAILED, "you stopped it with /stop")
     if waits(end) and not session.stopped:
         way_out = f"answer it on a terminal: {how_to_answer(session, url_of(None, os.environ))}"
         reason = f"run failed: {end.code}: {end.detail}" if isinstance(end, RunFailed) else "the run waits for you"

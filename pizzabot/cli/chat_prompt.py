@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, auto
 
 from pizzabot.cli.chat_memory import ID_RULE, is_thread_id
-from pizzabot.cli.chat_questions import ask_open, settle, waits
+from pizzabot.cli.chat_questions import Asking, stop_turn, waits
 from pizzabot.cli.chat_session import Session
 from pizzabot.cli.exit_codes import ExitCode
 from pizzabot.cli.streams import NotText
@@ -16,7 +16,7 @@ HELP = (
     "/new            begin a new conversation",
     "/thread [ID]    show this conversation's id, or go to another one",
     "/answer         answer what this conversation waits for: tool calls to allow, questions",
-    "/stop           stop what runs on this conversation, whoever started it",
+    "/stop           stop what runs or waits on this conversation, whoever started it; also where you are asked",
     "/status         show the server's version, model and state",
     "/help           show this",
     "/quit           leave (Ctrl-D; Ctrl-C stops an answer, twice at the prompt leaves)",
@@ -85,14 +85,14 @@ def _say(session: Session, text: str) -> None:
         session.screen.notice("· this conversation waits for you; what you said was not sent")
         _answer_open(session)
         return
-    _tell_end(session, settle(session, end))
+    _tell_end(session, Asking(session).settle(end))
 
 
 def _answer_open(session: Session) -> None:
     """Ask what was left open, here or in another client."""
-    end = ask_open(session) if session.screen.can_ask else None
+    end = Asking(session).answer_open()
     if end is not None:
-        _tell_end(session, settle(session, end))
+        _tell_end(session, end)
 
 
 def _tell_end(session: Session, end: RunEnded | RunFailed) -> None:
@@ -119,8 +119,7 @@ def _command(session: Session, text: str) -> _Next:
             session.screen.notice("nothing waits for you here")
         _answer_open(session)
     elif word == "/stop":
-        session.stop()
-        session.screen.notice("stopped")
+        stop_turn(session)
     elif word == "/status":
         _status(session)
     elif word == "/help":

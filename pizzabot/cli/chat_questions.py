@@ -1,6 +1,7 @@
 """What a run waits for, asked in line: tool calls to allow, questions to answer, what to do after a crash.
 
-Enter alone decides nothing. Ctrl-C and Ctrl-D leave a question open; it can be asked again, here or elsewhere.
+Enter alone decides nothing. `later` leaves a question open, Ctrl-C and Ctrl-D all of them; they can be asked again,
+here or elsewhere. `/stop` stops the turn instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pizzabot.cli.streams import NotText
 from pizzabot.client import Question, RefusedError, RunEnded, RunFailed, RunOutcome
 
 LATER = "later"
+STOP = "/stop"
 KEYS = {
     "approve": "a",
     "reject": "r",
@@ -33,7 +35,15 @@ _MOVED = frozenset({"already_decided", "no_such_interrupt"})
 
 
 class _LeftOpen(Exception):
-    """The person decides later."""
+    """The person decides this one later."""
+
+
+class _AllLeftOpen(Exception):
+    """The person decides nothing now."""
+
+
+class _TurnStopped(Exception):
+    """The person does not want what is asked for to go on."""
 
 
 def waits(end: RunEnded | RunFailed) -> bool:
@@ -43,41 +53,75 @@ def waits(end: RunEnded | RunFailed) -> bool:
     return end.outcome is RunOutcome.INTERRUPTED
 
 
-def settle(session: Session, end: RunEnded | RunFailed) -> RunEnded | RunFailed:
-    """Ask and follow until the run is at its end or a question is left open; how the last run ended."""
-    while waits(end) and session.screen.can_ask:
-        further = ask_open(session)
-        if further is None:
-            break
-        end = further
-    return end
+class Asking:
+    """What one turn asks, until it is at its end. A question that is put off is not asked again by the same object."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._put_off: set[str] = set()
+        self.given_up = False
+        """Whether the person stopped the turn instead of answering."""
+
+    def settle(self, end: RunEnded | RunFailed) -> RunEnded | RunFailed:
+        """Ask and follow until the run is at its end, or what it asks is put off; how the last run ended."""
+        while waits(end) and self._session.screen.can_ask:
+            further = self._ask()
+            if self.given_up:
+                return RunEnded(run_id=end.run_id, outcome=RunOutcome.CANCELLED)
+            if further is None:
+                break
+            end = further
+        return end
+
+    def answer_open(self) -> RunEnded | RunFailed | None:
+        """Ask what is open on the thread and go on with it; None where nothing was decided."""
+        end = self._ask() if self._session.screen.can_ask else None
+        return None if end is None else self.settle(end)
+
+    def _ask(self) -> RunEnded | RunFailed | None:
+        """Once; how the run that went on ended."""
+        while questions := [found for found in self._session.questions() if found.interrupt_id not in self._put_off]:
+            answers = self._answers(questions)
+            if not answers:
+                return None
+            try:
+                return self._session.answer(answers)
+            except RefusedError as error:
+                if error.code != "invalid_decision" and error.code not in _MOVED:
+                    raise
+                self._session.screen.notice(f"· {error.detail}")
+        return None
+
+    def _answers(self, questions: Sequence[Question]) -> dict[str, Any]:
+        """A recovery is decided alone; everything else together, as far as the person decides it."""
+        recovery = next((question for question in questions if question.kind == "recovery"), None)
+        answers: dict[str, Any] = {}
+        for question in questions if recovery is None else [recovery]:
+            try:
+                answers[question.interrupt_id] = _ASKING.get(question.kind, _approval)(self._session, question.payload)
+            except _LeftOpen:
+                self._put_off.add(question.interrupt_id)
+                self._session.screen.notice("· left open")
+            except _AllLeftOpen:
+                self._put_off.update(found.interrupt_id for found in questions)
+                unsent = "; what you decided was not sent" if answers else ""
+                self._session.screen.notice(f"· left open{unsent}")
+                return {}
+            except _TurnStopped:
+                self.given_up = stop_turn(self._session)
+                return {}
+        return answers
 
 
-def ask_open(session: Session) -> RunEnded | RunFailed | None:
-    """Ask what is open on the thread, once; how the run that went on ended, or None where nothing was decided."""
-    while questions := session.questions():
-        answers = _answers(session, questions)
-        if not answers:
-            return None
-        try:
-            return session.answer(answers)
-        except RefusedError as error:
-            if error.code != "invalid_decision" and error.code not in _MOVED:
-                raise
-            session.screen.notice(f"· {error.detail}")
-    return None
-
-
-def _answers(session: Session, questions: Sequence[Question]) -> dict[str, Any]:
-    """A recovery is decided alone; everything else together, as far as the person decides it."""
-    recovery = next((question for question in questions if question.kind == "recovery"), None)
-    answers: dict[str, Any] = {}
-    for question in questions if recovery is None else [recovery]:
-        try:
-            answers[question.interrupt_id] = _ASKING.get(question.kind, _approval)(session, question.payload)
-        except _LeftOpen:
-            session.screen.notice("· left open")
-    return answers
+def stop_turn(session: Session) -> bool:
+    """Stop what runs or waits on the thread and say what became of it; whether nothing waits any more."""
+    waited = session.questions()
+    session.stop()
+    if session.questions():
+        session.screen.notice("· this conversation still waits for you: /answer")
+        return False
+    session.screen.notice("stopped; what it asked is withdrawn" if waited else "stopped")
+    return True
 
 
 def _approval(session: Session, payload: Any) -> Any:
@@ -89,7 +133,10 @@ def _approval(session: Session, payload: Any) -> Any:
         session.screen.notice(f"· the assistant wants to call {visible(one_line(name))}:")
         _show(session, action.get("args"))
         allowed = [word for word in rules.get(name, {}).get("allowed_decisions") or () if word in KEYS]
-        decisions.append(_decision(session, _choose(session, allowed), action))
+        decision = _decision(session, _choose(session, allowed), action)
+        if isinstance(call_id := payload.get("tool_call_id"), str):
+            session.screen.decided(call_id, refused=decision["type"] == "reject")
+        decisions.append(decision)
     return {"decisions": decisions}
 
 
@@ -118,7 +165,7 @@ def _input(session: Session, payload: Any) -> Any:
 
 def _recovery(session: Session, payload: Any) -> Any:
     payload = payload if isinstance(payload, Mapping) else {}
-    session.screen.notice(f"· {payload.get('reason') or 'the server stopped while a tool was running'}")
+    session.screen.notice(f"· {payload.get('reason') or 'a tool was running, and no result of it was kept'}")
     for action in payload.get("actions") or ():
         session.screen.notice(f"  {action.get('tool')} ({action.get('call_id')})")
     return {"choice": _choose(session, [word for word in payload.get("choices") or () if word in KEYS])}
@@ -148,7 +195,7 @@ def _choose(session: Session, allowed: Sequence[str]) -> str:
 def _filled(session: Session, prompt: str) -> str:
     while not (given := _line(session, prompt).strip()):
         pass
-    return given
+    return given.removeprefix("/") if given.startswith("//") else given  # as at the prompt
 
 
 def _json(session: Session, prompt: str, *, prefilled: str = "", table: bool = False) -> Any:
@@ -168,12 +215,15 @@ def _json(session: Session, prompt: str, *, prefilled: str = "", table: bool = F
 def _line(session: Session, prompt: str, prefilled: str = "") -> str:
     while True:
         try:
-            return session.screen.read(prompt, prefilled)
+            given = session.screen.read(prompt, prefilled)
+            if given.strip() == STOP:
+                raise _TurnStopped
+            return given
         except NotText as error:
             session.screen.notice(f"· {error}")
         except (EOFError, KeyboardInterrupt):
             session.screen.notice("")
-            raise _LeftOpen from None
+            raise _AllLeftOpen from None
 
 
 def how_to_answer(session: Session, usual_url: str) -> str:

@@ -63,11 +63,16 @@ class Screen:
         self._held_message = ""
         self._held_chars = 0
         self._cut = ""
+        self._refused: set[str] = set()
 
     @property
     def can_ask(self) -> bool:
         """Whether a person sees a question and can answer it."""
         return not self._json and sys.stdin.isatty() and self._err.isatty()
+
+    def decided(self, call_id: str, *, refused: bool) -> None:
+        """What the person says of a call: a refusal comes back as an error of the tool, and is none."""
+        (self._refused.add if refused else self._refused.discard)(call_id)
 
     def begin(self, thread_id: str, run_id: str) -> None:
         self._message, self._at_line_start, self._cut = "", True, ""
@@ -93,7 +98,9 @@ class Screen:
             self._release()
             self.notice(f"· {event.name} {json.dumps(event.input, ensure_ascii=False)[:MAX_INPUT_SHOWN]}")
         elif isinstance(event, ToolFailed):
-            self.notice(f"· the tool failed: {event.message}")
+            refused = event.call_id in self._refused
+            self.notice("· not run: you refused it" if refused else f"· the tool failed: {event.message}")
+            self._refused.discard(event.call_id)
         elif isinstance(event, Gap):
             self.notice(f"· events before number {event.earliest} are no longer kept")
 

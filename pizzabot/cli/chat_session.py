@@ -142,18 +142,20 @@ class Session:
     def _carry_out(self, start: Callable[[str], Coroutine[Any, Any, StartedRun]]) -> RunEnded | RunFailed:
         self.stopped = False
         run_id = uuid7()
-        answering = asyncio.run_coroutine_threadsafe(self._follow(start(run_id)), self._loop)
+        answering: list[Future[RunEnded | RunFailed]] = []
+        # First: once the server has the run, a Ctrl-C has to reach it.
         before = signal.signal(signal.SIGINT, self._stopper(run_id, answering))
         try:
-            return answering.result()
+            answering.append(asyncio.run_coroutine_threadsafe(self._follow(start(run_id)), self._loop))
+            return answering[0].result()
         except CancelledError:
             raise KeyboardInterrupt from None
         finally:
             signal.signal(signal.SIGINT, before)
-            answering.cancel()
+            _cancel(answering)
             self.screen.end()
 
-    def _stopper(self, run_id: str, answering: Future[RunEnded | RunFailed]) -> Callable[..., None]:
+    def _stopper(self, run_id: str, answering: list[Future[RunEnded | RunFailed]]) -> Callable[..., None]:
         """What Ctrl-C does while an answer comes. A handler: an exception could hit between two of its steps."""
         pressed: list[float] = []
 
@@ -168,8 +170,8 @@ class Session:
 
         return on_interrupt
 
-    async def _stop_run(self, run_id: str, answering: Future[RunEnded | RunFailed]) -> None:
-        self._loop.call_later(STOP_SECONDS, answering.cancel)
+    async def _stop_run(self, run_id: str, answering: list[Future[RunEnded | RunFailed]]) -> None:
+        self._loop.call_later(STOP_SECONDS, _cancel, answering)
         with suppress(ClientError):  # the answer's own connection says what is wrong
             await self._client.stop(self.thread_id, run_id)
 
@@ -222,6 +224,11 @@ class Session:
 
     def _do(self, work: Coroutine[Any, Any, T], *, timeout: float | None = None) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
+
+
+def _cancel(answering: list[Future[RunEnded | RunFailed]]) -> None:
+    for future in answering:
+        future.cancel()
 
 
 def waits_for(status: Mapping[str, Any], model: str | None) -> str | None:

@@ -10,8 +10,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pizzabot.host.app import PizzabotHost
     from pizzabot.host.ground import Ground
     from pizzabot.host.readiness import Background
+    from pizzabot.settings import Settings
 
 OPEN_FILES = 16_384
 """What a server asks the system for at its start; the hard limit counts where it is lower."""
@@ -39,8 +41,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until SIGINT, SIGTERM or SIGHUP; 0 after an orderly stop. Raises `PizzabotError` when it cannot start."""
-    from pizzabot.cli.redaction import process_redactor
-    from pizzabot.host.ground import open_ground
     from pizzabot.host.models.registry import split_model_id
     from pizzabot.settings import load_settings
 
@@ -48,12 +48,55 @@ def run(args: argparse.Namespace) -> int:
     settings = load_settings(config=args.config, environ=os.environ, cwd=Path.cwd(), overrides=_overrides(args))
     if settings.models.default is not None:
         split_model_id(settings.models.default)  # said now, while somebody is looking
+    return _ended(lambda left: _run(args, settings, left), debug=bool(getattr(args, "debug", False)))
+
+
+def _run(args: argparse.Namespace, settings: Settings, left: list[str]) -> None:
+    from pizzabot.cli.loop import run_to_the_end
+    from pizzabot.cli.redaction import process_redactor
+    from pizzabot.host.ground import open_ground
+
     discover = not getattr(args, "no_plugins", False)
     with open_ground(
         settings, process="server", terminal=sys.stderr.isatty(), discover=discover, redactor=process_redactor()
     ) as ground:
-        asyncio.run(_serve(ground))
+
+        def tell(what: list[str]) -> None:
+            left.extend(what)
+            _say_what_is_left(ground, what)
+
+        run_to_the_end(_serve(ground), left=tell)
+
+
+def _ended(serving: Callable[[list[str]], None], *, debug: bool) -> int:
+    """0, or what `serving` raises. Where something was left behind, the process ends here, with the same exit code."""
+    from pizzabot.cli.failures import guarded
+    from pizzabot.cli.loop import end_now
+
+    left: list[str] = []
+
+    def failed(error: BaseException) -> int:
+        raise error
+
+    try:
+        serving(left)
+    except BaseException as error:
+        if left:
+            end_now(guarded(partial(failed, error), debug=debug))
+        raise
+    if left:
+        end_now(0)
     return 0
+
+
+def _say_what_is_left(ground: Ground, what: list[str]) -> None:
+    """The runs they belong to are kept: the next start goes on with them, or asks."""
+    from pizzabot.cli.loop import LEFT_SECONDS, MAX_NAMED
+
+    told = [ground.redact(line) for line in what[:MAX_NAMED]]
+    ground.logger("serve").warning("server.left_behind", number=len(what), left=told, after_seconds=LEFT_SECONDS)
+    with suppress(OSError):
+        print(f"pizzabot: left behind what did not end: {', '.join(told)}", file=sys.stderr, flush=True)
 
 
 def _allow_many_files() -> None:

@@ -25,8 +25,12 @@ def messages_of(snapshot: StateSnapshot | None) -> list[BaseMessage]:
     return [] if snapshot is None else list(snapshot.values.get("messages") or ())
 
 
-def answers_for_open_calls(messages: Sequence[BaseMessage], results: Mapping[str, ToolMessage]) -> list[ToolMessage]:
+def answers_for_open_calls(
+    messages: Sequence[BaseMessage], results: Mapping[str, ToolMessage], *, told: Mapping[str, str]
+) -> list[ToolMessage]:
     """Results for every call of the last answer when one of them has none; those that finished are said again.
+
+    `told` has the texts of those that have no result and are not simply cancelled.
 
     A finished sibling shows in the state only as a pending write, which the next message would discard (probe 02c), and
     for an instant after it has finished not even as that.
@@ -40,7 +44,12 @@ def answers_for_open_calls(messages: Sequence[BaseMessage], results: Mapping[str
     finished = {**results, **stored}
     return [
         finished.get(call["id"] or "")
-        or ToolMessage(CANCELLED_RESULT, tool_call_id=call["id"] or "", name=call["name"], status="error")
+        or ToolMessage(
+            told.get(call["id"] or "", CANCELLED_RESULT),
+            tool_call_id=call["id"] or "",
+            name=call["name"],
+            status="error",
+        )
         for call in answer.tool_calls
     ]
 

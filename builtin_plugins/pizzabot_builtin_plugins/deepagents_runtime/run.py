@@ -176,11 +176,14 @@ class GraphRun:
         return await asyncio.shield(work.settlement)
 
     async def _end(self, work: Work) -> StateSnapshot | None:
+        from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import BEGUN_RESULT
+
         work.tools.stopping = True
         if work.stream is not None:
             await self._abort(work.stream)
         streamed = list(work.normaliser.said.values())
-        snapshot = await work.memory.settle(work.said, streamed=streamed, results=work.tools.results)
+        told = {**dict.fromkeys(work.tools.begun, BEGUN_RESULT), **self._turn.skip}
+        snapshot = await work.memory.settle(work.said, streamed=streamed, results=work.tools.results, told=told)
         await work.tools.close_all()
         return snapshot
 

@@ -135,13 +135,18 @@ class ThreadMemory:
         return Entry(graph_input=None, config=config, finished=None if origin.next else origin)
 
     async def settle(
-        self, said: Sequence[BaseMessage], *, streamed: Iterable[OpenMessage], results: Mapping[str, ToolMessage]
+        self,
+        said: Sequence[BaseMessage],
+        *,
+        streamed: Iterable[OpenMessage],
+        results: Mapping[str, ToolMessage],
+        told: Mapping[str, str],
     ) -> StateSnapshot | None:
         """Bring a stopped turn to its end and return the state then.
 
         What the person said stays, text that was streamed stays as a message marked `cancelled`, every open tool call
-        gets a result (its own, where it had finished: `results` are those that there are, stored or not), and no step
-        is left.
+        gets a result (its own, where it had finished: `results` are those that there are, stored or not; else its text
+        in `told`, if it has one), and no step is left.
         """
         snapshot = await self.snapshot()
         messages = messages_of(snapshot)
@@ -149,7 +154,7 @@ class ThreadMemory:
         steps: list[list[StateUpdate]] = []
         if unheard := [message for message in said if message.id not in known]:
             steps.append([StateUpdate({"messages": unheard}, START)])
-        if answers := answers_for_open_calls(messages, results):
+        if answers := answers_for_open_calls(messages, results, told=told):
             steps.append([StateUpdate({"messages": answers}, "tools" if "tools" in self._graph.nodes else "model")])
         steps.extend(
             [StateUpdate({"messages": [cut_off(message)]}, "model")]

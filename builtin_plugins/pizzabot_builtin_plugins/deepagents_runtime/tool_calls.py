@@ -36,7 +36,8 @@ from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.wire import Namespace
 
 CANCELLED_RESULT = "Cancelled by the user."
-"""What a tool call that was stopped is answered with, so that the next message finds no open call."""
+"""What a tool call that had not begun is answered with after a stop, so that the next message finds no open call."""
+BEGUN_RESULT = "Stopped by the user while it was running. Whether it took effect is not known."
 
 Result: TypeAlias = "ToolMessage | Command[Any]"
 Handler: TypeAlias = Callable[[ToolCallRequest], Awaitable[Result]]
@@ -134,6 +135,7 @@ async def _run(step: Step, call: ToolCall, handler: Handler) -> Result:
         await turn.announce(step.call_id, tool=call["name"], namespace=step.namespace[:-1])
     if turn.stopping:
         return error_message(CANCELLED_RESULT, call)
+    turn.begun.add(step.call_id)
     try:
         return await handler(step.request.override(tool_call=call))
     except GraphBubbleUp:

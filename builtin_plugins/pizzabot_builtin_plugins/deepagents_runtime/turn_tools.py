@@ -24,6 +24,7 @@ class TurnTools:
 
     `skip`      calls that do not run, with the text that stands for their result
     `decided`   what this turn's answers say, by the call's own namespace and id
+    `begun`     calls that were handed to their tool: a stop cannot say that they had no effect
     `results`   results of the orchestrator's calls, as soon as there are any: what a stop keeps
     `stopping`  from now on no tool begins
     `failure`   why the turn must end whatever the tools make of it: an intent could not be stored
@@ -34,6 +35,7 @@ class TurnTools:
     ledger: IntentLedger
     skip: Mapping[str, str] = field(default_factory=dict)
     decided: Mapping[tuple[Namespace, str], Decision] = field(default_factory=dict)
+    begun: set[str] = field(default_factory=set)
     results: dict[str, ToolMessage] = field(default_factory=dict)
     stopping: bool = False
     failure: BaseException | None = None

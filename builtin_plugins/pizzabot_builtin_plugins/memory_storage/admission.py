@@ -41,11 +41,9 @@ class QueueTables(State):
 
 class AdmissionTables(QueueTables, ThreadTables):
     def admit_run(self, new: NewRun, *, caller: Caller, now: float) -> Admission:
+        known = self.known_request(new, caller=caller)
         row = self._threads.get(new.thread_id)
-        if row is not None and not may_touch(row.thread.owner, caller):
-            raise NotFound("no_such_thread", f"there is no thread {new.thread_id!r}")
         owner = row.thread.owner if row else caller.owner
-        known = self._known_admission(new, owner, row.thread.next_seq if row else 1)
         if known is not None:
             return known
         self._refuse_while_interrupted(new.thread_id)
@@ -60,6 +58,13 @@ class AdmissionTables(QueueTables, ThreadTables):
         replaces = self._supersede(row, now) if replacement else None
         self._join(row, run, new.fingerprint, Place.REPLACEMENT if replacement else Place.END)
         return Admission(run=run_copy(run), created=True, replaces=replaces, last_seq=row.thread.next_seq - 1)
+
+    def known_request(self, new: NewRun, *, caller: Caller) -> Admission | None:
+        row = self._threads.get(new.thread_id)
+        if row is not None and not may_touch(row.thread.owner, caller):
+            raise NotFound("no_such_thread", f"there is no thread {new.thread_id!r}")
+        owner, next_seq = (row.thread.owner, row.thread.next_seq) if row else (caller.owner, 1)
+        return self._known_admission(new, owner, next_seq)
 
     def _refuse_while_interrupted(self, thread_id: str) -> None:
         ids = [interrupt.interrupt_id for interrupt in self._open_of_thread(thread_id)][:PENDING_NAMED]

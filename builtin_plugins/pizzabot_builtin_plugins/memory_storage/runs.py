@@ -55,6 +55,13 @@ class RunTables(LogTables):
             row.run = replace(row.run, lease_until=max(row.run.lease_until or until, until))
         return ours
 
+    def release_runs(self, server_id: str, *, caller: Caller, now: float) -> frozenset[str]:
+        ours = self.renew_leases(server_id, lease_seconds=0, caller=caller, now=now)
+        for run_id in ours:
+            row = self._runs[run_id]
+            row.run = replace(row.run, released=row.run.released + 1, lease_until=now)
+        return ours
+
     def finish(
         self,
         run_id: str,
@@ -114,7 +121,14 @@ class RunTables(LogTables):
 
     def next_pending(self, thread_id: str, *, caller: Caller) -> Run | None:
         row = self._thread_row(thread_id, caller)
-        first = self._may_begin(row, asked=bool(self._open_of_thread(thread_id)))[:1] if row else []
+        if row is None:
+            return None
+        may_begin = self._may_begin(row, asked=bool(self._open_of_thread(thread_id)))
+        first = may_begin[:1]
+        if not any(self._runs[run_id].place is Place.RESUME for run_id in first):
+            # In the order of admission: a replaced run ends before the one that replaces it.
+            stopped = (run_id for run_id in row.runs if self._runs[run_id].run.cancel_requested_at is not None)
+            first = [run_id for run_id in stopped if run_id in may_begin][:1] or first
         return self.run(first[0], caller=caller) if first else None
 
     def waiting_runs(self, thread_id: str, *, caller: Caller) -> int:

@@ -92,6 +92,9 @@ class MemoryStorage:
     async def admit_run(self, new: NewRun, /, *, caller: Caller) -> Admission:
         return self._tables.admit_run(new, caller=caller, now=self._clock())
 
+    async def known_request(self, new: NewRun, /, *, caller: Caller) -> Admission | None:
+        return self._tables.known_request(new, caller=caller)
+
     async def claim_run(
         self, run_id: str, /, *, server_id: str, takeover: bool = False, lease_seconds: float = 30.0, caller: Caller
     ) -> Run | None:
@@ -106,6 +109,9 @@ class MemoryStorage:
 
     async def renew_leases(self, server_id: str, /, *, lease_seconds: float, caller: Caller) -> frozenset[str]:
         return self._tables.renew_leases(server_id, lease_seconds=lease_seconds, caller=caller, now=self._clock())
+
+    async def release_runs(self, server_id: str, /, *, caller: Caller) -> frozenset[str]:
+        return self._tables.release_runs(server_id, caller=caller, now=self._clock())
 
     async def append_events(self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
         return self._tables.append(run_id, epoch, events, caller=caller)

@@ -34,7 +34,7 @@ def admit_run(connection: Connection, new: NewRun, *, caller: Caller, now: float
     row = owner_and_next_seq(connection, new.thread_id)
     owner, next_seq = row or (caller.owner, 1)
     if owner != caller.owner and not caller.system:
-        raise NotFound("no_such_thread", f"there is no thread {new.thread_id!r}")
+        raise no_such_thread(new.thread_id)
     known = known_admission(connection, new, owner, next_seq)
     if known is not None:
         return known
@@ -47,6 +47,17 @@ def admit_run(connection: Connection, new: NewRun, *, caller: Caller, now: float
     place = Place.REPLACEMENT if new.multitask is Multitask.INTERRUPT else Place.END
     join(connection, new, place=place, owner=owner, now=now)
     return created_admission(connection, new, next_seq, replaces=replaces)
+
+
+def known_request(connection: Connection, new: NewRun, *, caller: Caller) -> Admission | None:
+    owner, next_seq = owner_and_next_seq(connection, new.thread_id) or (caller.owner, 1)
+    if owner != caller.owner and not caller.system:
+        raise no_such_thread(new.thread_id)
+    return known_admission(connection, new, owner, next_seq)
+
+
+def no_such_thread(thread_id: str) -> NotFound:
+    return NotFound("no_such_thread", f"there is no thread {thread_id!r}")
 
 
 def owner_and_next_seq(connection: Connection, thread_id: str) -> tuple[str, int] | None:

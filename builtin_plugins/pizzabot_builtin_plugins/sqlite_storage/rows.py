@@ -19,7 +19,8 @@ Connection = sqlite3.Connection
 THREAD_COLUMNS = "thread_id, owner, title, source, created_at, last_activity_at, next_seq, model_id, metadata"
 RUN_COLUMNS = (
     "run_id, thread_id, owner, status, input, options, created_at, epoch, attempt, server_id, started_at, ended_at, "
-    "cancel_requested_at, cancel_reason, idempotency_key, message_id, error_code, error, lease_until, first_seq"
+    "cancel_requested_at, cancel_reason, idempotency_key, message_id, error_code, error, lease_until, first_seq, "
+    "released"
 )
 EVENT_COLUMNS = "seq, run_id, method, payload, at, namespace, node, name"
 INTERRUPT_COLUMNS = (
@@ -83,6 +84,7 @@ def run_from(row: Row) -> Run:
         error=row[17],
         lease_until=_optional(from_text_time, row[18]),
         first_seq=row[19],
+        released=row[20],
     )
 
 

@@ -28,6 +28,9 @@ class SqliteRuns(Connected):
     async def admit_run(self, new: NewRun, /, *, caller: Caller) -> Admission:
         return await self._write(partial(admission.admit_run, new=new, caller=caller, now=self._clock()), durable=True)
 
+    async def known_request(self, new: NewRun, /, *, caller: Caller) -> Admission | None:
+        return await self._read(partial(admission.known_request, new=new, caller=caller))
+
     async def claim_run(
         self, run_id: str, /, *, server_id: str, takeover: bool = False, lease_seconds: float = 30.0, caller: Caller
     ) -> Run | None:
@@ -47,6 +50,9 @@ class SqliteRuns(Connected):
             runs.renew_leases, server_id=server_id, lease_seconds=lease_seconds, caller=caller, clock=self._clock
         )
         return await self._write(work)
+
+    async def release_runs(self, server_id: str, /, *, caller: Caller) -> frozenset[str]:
+        return await self._write(partial(runs.release_runs, server_id=server_id, caller=caller, now=self._clock()))
 
     async def append_events(self, run_id: str, epoch: int, new: Sequence[NewEvent], /, *, caller: Caller) -> int:
         batch = tuple(new)

@@ -22,6 +22,11 @@ _FRONT = (
     f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE} AND {MAY_BEGIN} "
     "ORDER BY resume DESC, position LIMIT 1"
 )
+_STOPPED = (
+    f"SELECT {RUN_COLUMNS} FROM runs WHERE thread_id = ? AND status = 'pending' AND cancel_requested_at IS NOT NULL "
+    f"AND NOT resume AND {MINE} ORDER BY rowid LIMIT 1"
+)
+_RESUMES = "SELECT 1 FROM runs WHERE thread_id = ? AND status = 'pending' AND resume LIMIT 1"
 _WAITING = f"SELECT count(*) FROM runs WHERE thread_id = ? AND status = 'pending' AND {MINE}"
 _UNFINISHED = (
     f"SELECT {RUN_COLUMNS} FROM runs WHERE status IN ('pending', 'running', 'cancelling') AND {MINE} "
@@ -36,6 +41,10 @@ _TAKE_OVER = "UPDATE runs SET epoch = epoch + 1, attempt = attempt + 1, server_i
 # The later deadline stays: a renewal that waited behind a longer one must not shorten it (hard-cases 55).
 _RENEW = (
     "UPDATE runs SET lease_until = max(coalesce(lease_until, ''), ?) "
+    f"WHERE status IN ('running', 'cancelling') AND server_id = ? AND {MINE} RETURNING run_id"
+)
+_RELEASE = (
+    "UPDATE runs SET released = released + 1, lease_until = ? "
     f"WHERE status IN ('running', 'cancelling') AND server_id = ? AND {MINE} RETURNING run_id"
 )
 _REQUEST_CANCEL = (
@@ -84,6 +93,11 @@ def renew_leases(
     return frozenset(row[0] for row in connection.execute(_RENEW, (until, server_id, *mine(caller))).fetchall())
 
 
+def release_runs(connection: Connection, server_id: str, *, caller: Caller, now: float) -> frozenset[str]:
+    released = connection.execute(_RELEASE, (to_text_time(now), server_id, *mine(caller))).fetchall()
+    return frozenset(row[0] for row in released)
+
+
 def request_cancel(
     connection: Connection, run_id: str, *, reason: CancelReason, caller: Caller, now: float
 ) -> Run | None:
@@ -127,6 +141,9 @@ def active_run(connection: Connection, thread_id: str, *, caller: Caller) -> Run
 
 
 def next_pending(connection: Connection, thread_id: str, *, caller: Caller) -> Run | None:
+    stopped = _first(connection, _STOPPED, thread_id, caller)
+    if stopped is not None and connection.execute(_RESUMES, (thread_id,)).fetchone() is None:
+        return stopped
     return _first(connection, _FRONT, thread_id, caller)
 
 

@@ -159,7 +159,13 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         component="app",
         version=3,
-        # Threads whose last run failed are listed (`ThreadStatus.ERROR`): without it, by a look at every thread.
-        statements=("CREATE INDEX runs_failed ON runs (thread_id) WHERE status IN ('error', 'timeout')",),
+        statements=(
+            # Threads whose last run failed are listed (`ThreadStatus.ERROR`): without it, by a look at every thread.
+            "CREATE INDEX runs_failed ON runs (thread_id) WHERE status IN ('error', 'timeout')",
+            "ALTER TABLE runs ADD COLUMN released INTEGER NOT NULL DEFAULT 0",
+            """
+            CREATE INDEX runs_stopped ON runs (thread_id) WHERE status = 'pending' AND cancel_requested_at IS NOT NULL
+            """,
+        ),
     ),
 )

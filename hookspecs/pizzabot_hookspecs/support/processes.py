@@ -1,7 +1,8 @@
 """Child processes that leave nothing behind: own process group, TERM then KILL, gone with their parent.
 
 start             a child in its own session with pipes and an allow-listed environment
-running           the same for the length of a block: at its end the child and all it started are gone
+running           the same for the length of a block: at its end, and with this process, the child and all it
+                  started are gone
 exited            wait for the child, whoever else holds its pipes
 terminate_group   TERM, patience, KILL, reap: the child and whatever it started in its group (durable-runs rule 8)
 die_with_parent   called in a child: the kernel kills it when its parent dies (Linux)
@@ -73,12 +74,13 @@ async def start(
 ) -> Process:
     """Start `command` in a session and process group of its own, stdout and stderr on pipes, stdin on one if asked for.
 
-    `env` is the whole environment (default `clean_environment()`). `guarded` puts the launcher of `guard` before a
-    command that cannot call `die_with_parent` itself. Raises OSError when it cannot be started; a guarded one
-    exits with 127. Drain both pipes (`Tail`): a full pipe stops the child.
+    `env` is the whole environment (default `clean_environment()`). `guarded` puts `guard` before a command that does
+    not call `die_with_parent` itself: when this process dies, killed ones included, the whole group goes with it. `pid`
+    is the guard's then, and the group's number; `terminate`, `kill` and `send_signal` reach the group. Raises OSError
+    when it cannot be started; a guarded one exits with 127. Drain both pipes (`Tail`): a full pipe stops the child.
     """
     words = [sys.executable, "-I", "-S", guard.__file__, str(os.getpid()), *command] if guarded else list(command)
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         *words,
         stdin=PIPE if stdin else DEVNULL,
         stdout=PIPE,
@@ -87,6 +89,25 @@ async def start(
         cwd=cwd,
         start_new_session=True,
     )
+    return _Guarded.of(process) if guarded else process
+
+
+class _Guarded(Process):
+    """A guard and its command: what is sent to one of them alone would miss the other."""
+
+    @classmethod
+    def of(cls, process: Process) -> _Guarded:
+        return cls(process._transport, process._protocol, process._loop)  # type: ignore[attr-defined]  # noqa: SLF001
+
+    def send_signal(self, signal: int) -> None:
+        if self.returncode is None:
+            _signal_group(self.pid, signal)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
 
 
 @asynccontextmanager
@@ -96,14 +117,15 @@ async def running(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     stdin: bool = True,
-    guarded: bool = False,
+    guarded: bool = True,
 ) -> AsyncIterator[Process]:
-    """A child for the length of a block; takes what `start` takes.
+    """A child for the length of a block; takes what `start` takes, and is `guarded` unless told otherwise.
 
     However the block ends, a stop of the run that cancels the tool inside it included, the child's group gets TERM,
-    after `PATIENCE_SECONDS` KILL, and the block is left when all are gone (durable-runs rule 8)::
+    after `PATIENCE_SECONDS` KILL, and the block is left when all are gone (durable-runs rule 8). Where this process is
+    killed, they are killed with it: a `retry` after a crash must not meet them::
 
-        async with running(["rg", "--json", word], cwd=folder, stdin=False, guarded=True) as process:
+        async with running(["rg", "--json", word], cwd=folder, stdin=False) as process:
             out, _ = await process.communicate()
     """
     process = await start(command, env=env, cwd=cwd, stdin=stdin, guarded=guarded)
@@ -205,7 +227,7 @@ def _any_runs(group: int) -> bool:
     return False
 
 
-def _signal_group(pid: int, number: signal.Signals) -> None:
+def _signal_group(pid: int, number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 

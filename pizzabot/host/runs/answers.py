@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pizzabot.host.runs.schemas import faults, unknown_properties
 from pizzabot.host.text import clean, to_json
 from pizzabot_hookspecs import InvalidRequest
 from pizzabot_hookspecs.interrupts import Interrupt, InterruptKind
@@ -44,17 +45,29 @@ def _wrong(field: str, expected: str) -> InvalidRequest:
 
 
 def _approval(interrupt: Interrupt, response: object, field: str) -> JsonValue:
-    actions: Sequence[Mapping[str, Any]] = interrupt.payload.get("action_requests") or ()
-    configs: Sequence[Mapping[str, Any]] = interrupt.payload.get("review_configs") or ()
+    actions = _objects(interrupt.payload.get("action_requests"))
+    configs = _objects(interrupt.payload.get("review_configs"))
     given = _decisions(response, field)
     if len(given) != len(actions):
         raise _wrong(f"{field}.decisions", f"{len(actions)} decision(s), one for each action; {len(given)} came")
-    allowed = {config.get("action_name"): config.get("allowed_decisions") or () for config in configs}
     decisions: list[JsonValue] = [
-        _decision(action, allowed.get(action.get("name"), ()), one, f"{field}.decisions.{number}")
+        _decision(action, _allowed(action, configs), one, f"{field}.decisions.{number}")
         for number, (action, one) in enumerate(zip(actions, given, strict=True))
     ]
     return {"decisions": decisions}
+
+
+def _objects(value: object) -> list[Mapping[str, Any]]:
+    """The items of a list that a tool may have written: one that is no object is an empty one, which allows nothing."""
+    return [item if isinstance(item, Mapping) else {} for item in value] if isinstance(value, list | tuple) else []
+
+
+def _allowed(action: Mapping[str, Any], configs: Sequence[Mapping[str, Any]]) -> list[str]:
+    found: object = ()
+    for config in configs:
+        if config.get("action_name") == action.get("name"):
+            found = config.get("allowed_decisions")
+    return [kind for kind in found if isinstance(kind, str)] if isinstance(found, list | tuple) else []
 
 
 def _decisions(response: object, field: str) -> Sequence[object]:
@@ -98,14 +111,16 @@ def _edited(action: Mapping[str, Any], given: Mapping[str, Any], field: str) -> 
     arguments = edited.get("args")
     if not isinstance(arguments, Mapping):
         raise _wrong(f"{field}.edited_action.args", "an object")
-    _check_schema(arguments, action.get("args_schema"), f"{field}.edited_action.args")
+    _check_arguments(arguments, action.get("args_schema"), f"{field}.edited_action.args")
     return {"name": name, "args": dict(arguments)}
 
 
 def _input(interrupt: Interrupt, response: object, field: str) -> JsonValue:
     if response is None:
         raise _wrong(field, "an answer")
-    _check_schema(response, interrupt.payload.get("answer_schema"), field)
+    schema = interrupt.payload.get("answer_schema")
+    if isinstance(schema, Mapping):
+        _refuse(faults(response, schema, field))
     return response  # type: ignore[return-value]  # JSON: it came from JSON
 
 
@@ -121,21 +136,15 @@ def _recovery(response: object, field: str) -> JsonValue:
     return {"choice": str(choice)}
 
 
-def _check_schema(value: object, schema: object, field: str) -> None:
-    """Every violation by its own field. A schema that is itself broken refuses: permissions fail closed."""
-    if not isinstance(schema, Mapping):
-        return
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
+def _check_arguments(arguments: Mapping[str, Any], schema: object, field: str) -> None:
+    """An argument that the tool does not know is wrong too: the tool would drop it, and the model hear that it ran."""
+    if isinstance(schema, Mapping):
+        _refuse(faults(arguments, schema, field) | unknown_properties(arguments, schema, field))
 
-    try:
-        Draft202012Validator.check_schema(dict(schema))
-        errors = list(Draft202012Validator(dict(schema)).iter_errors(value))
-    except SchemaError as error:
-        raise _wrong(field, f"checked against a schema that is itself invalid ({error.message}): reject it") from error
-    if errors:
-        fields = {".".join([field, *map(str, error.absolute_path)]): error.message[:300] for error in errors[:20]}
-        detail = "; ".join(f"{where}: {what}" for where, what in fields.items())
+
+def _refuse(fields: Mapping[str, str]) -> None:
+    if fields:
+        detail = " ".join("; ".join(f"{where}: {what}" for where, what in fields.items()).split())
         raise InvalidRequest("invalid_decision", detail, fields=fields)
 
 

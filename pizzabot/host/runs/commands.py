@@ -9,6 +9,7 @@ from pizzabot.host.ids import checked_id
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.requests import parse_run_start
 from pizzabot.host.runs.responding import parse_responses
+from pizzabot.host.text import clean
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound, PizzabotError, Unavailable
 from pizzabot_hookspecs.host import CommandOutcome, CommandReply, StopOutcome, Threads
 from pizzabot_hookspecs.storage_backends import Admission
@@ -64,7 +65,7 @@ class Commands:
         return {"run_id": admission.run.run_id}, {"applied_through_seq": last_seq}
 
     async def _run_stop(self, thread_id: str, params: Mapping[str, Any], *, caller: Caller, **_: object) -> _Result:
-        run_id = params.get("run_id")
+        run_id = clean(params.get("run_id"))
         if run_id is not None and not isinstance(run_id, str):
             raise InvalidRequest("invalid_argument", "run_id must be text", fields={"run_id": "must be text"})
         outcome = await self._engine.stop(thread_id, run_id, caller=caller, wait_seconds=10.0)

@@ -13,15 +13,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from pizzabot.host.ids import new_run_id
 from pizzabot.host.runs.answers import accepts_text
 from pizzabot.host.runs.leases import LEASE_SECONDS, LeaseKeeper
 from pizzabot.host.runs.merging import Merger
 from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices, RunPump
-from pizzabot.host.runs.requests import RunRequest, input_of, options_of
-from pizzabot.host.runs.responding import Responses, answers_of, prepare_resume
-from pizzabot_hookspecs import SYSTEM, Caller, Conflict, PizzabotError, Unavailable
+from pizzabot.host.runs.requests import RunRequest, new_run_of
+from pizzabot.host.runs.responding import Responses, known_resume, prepare_resume
+from pizzabot.host.runs.stopping import asked_by, stop_of
+from pizzabot_hookspecs import SYSTEM, Caller, Conflict, NotFound, PizzabotError, Unavailable
 from pizzabot_hookspecs.admission_policies import AdmissionRequest
 from pizzabot_hookspecs.host import StopOutcome
 from pizzabot_hookspecs.storage_backends import Admission, CancelReason, NewRun, Run, RunStatus
@@ -101,25 +101,19 @@ class RunEngine:
     async def admit(self, request: RunRequest, *, caller: Caller) -> Admission:
         """Store the run, wake its thread's driver, ask the run that it replaces to stop. Waits for neither."""
         self._check_open(request.thread_id)
-        answering = await self._answer_by_message(request, caller=caller)
+        new = new_run_of(request)
+        answering = await self._answer_by_message(request, new, caller=caller)
         if answering is not None:
             return answering
-        await self._check_policies(
-            request.thread_id, sum(len(message.text) for message in request.messages), request.model, caller=caller
-        )
-        admission = await self._storage.admit_run(
-            NewRun(
-                run_id=request.run_id or new_run_id(),
-                thread_id=request.thread_id,
-                input=input_of(request),
-                options=options_of(request),
-                fingerprint=request.fingerprint,
-                multitask=request.multitask,
-                idempotency_key=request.idempotency_key,
-                message_id=request.message_id,
-            ),
-            caller=caller,
-        )
+        try:
+            characters = sum(len(message.text) for message in request.messages)
+            await self._check_policies(request.thread_id, characters, request.model, caller=caller)
+        except PizzabotError:
+            known = await self._storage.known_request(new, caller=caller)
+            if known is None:
+                raise
+            return known  # what is sent again asks for nothing more
+        admission = await self._storage.admit_run(new, caller=caller)
         if admission.created:
             self._services.logger.info(
                 "run.admitted", run_id=admission.run.run_id, thread_id=request.thread_id, messages=len(request.messages)
@@ -151,10 +145,13 @@ class RunEngine:
     async def respond(self, thread_id: str, responses: Responses, *, caller: Caller) -> Admission:
         """Check answers, decide their interrupts and admit the run that goes on: all of it or nothing (rule 9)."""
         self._check_open(thread_id)
-        known = await self._known_resume(responses, caller=caller)
-        if known is not None:
-            return known
-        decisions, resume = await prepare_resume(self._storage, thread_id, responses, caller=caller)
+        try:
+            decisions, resume = await prepare_resume(self._storage, thread_id, responses, caller=caller)
+        except (NotFound, Conflict):
+            known = await known_resume(self._storage, thread_id, responses, caller=caller)
+            if known is None:
+                raise
+            return known  # a resent answer is not told that it was decided already
         await self._check_policies(thread_id, 0, resume.options.get("model"), caller=caller, resume=True)
         admission = await self._storage.decide(decisions, resume, by=caller.owner, caller=caller)
         if admission.created:
@@ -167,27 +164,24 @@ class RunEngine:
             self._changed(caller.owner, thread_id, inbox=True)
         return admission
 
-    async def _known_resume(self, responses: Responses, *, caller: Caller) -> Admission | None:
-        """The run that these very answers admitted before: a resent answer is not told that it was decided already."""
-        if responses.run_id is None:
-            return None
-        run = await self._storage.run(responses.run_id, caller=caller)
-        if run is None or set(answers_of(run)) != {interrupt_id for interrupt_id, _ in responses.pairs}:
-            return None
-        bounds = await self._storage.log_bounds(run.thread_id, caller=caller)
-        return Admission(run=run, created=False, replaces=None, last_seq=bounds.last_seq)
+    async def _answer_by_message(self, request: RunRequest, new: NewRun, *, caller: Caller) -> Admission | None:
+        """A plain message answers the newest question when nothing but questions is open (durable-runs rule 10).
 
-    async def _answer_by_message(self, request: RunRequest, *, caller: Caller) -> Admission | None:
-        """A plain message answers the newest question when nothing but questions is open (durable-runs rule 10)."""
+        One that is sent again does not: it may be the message that led to the question, or the answer to an older one.
+        """
         waiting = await self._storage.open_interrupts(request.thread_id, caller=caller)
         if not waiting or not request.messages or not all(accepts_text(interrupt) for interrupt in waiting):
             return None
+        known = await self._storage.known_request(new, caller=caller)
+        if known is not None:
+            return known
         pair = (waiting[-1].interrupt_id, request.messages[-1].text)
         responses = Responses(
             pairs=[pair],
             run_id=request.run_id,
             idempotency_key=request.idempotency_key,
             message_id=request.message_id,
+            fingerprint=request.fingerprint,
         )
         return await self.respond(request.thread_id, responses, caller=caller)
 
@@ -207,14 +201,17 @@ class RunEngine:
         """The cancel is a row first and a wake-up second; a stale run id touches nothing (durable-runs rule 8)."""
         target = await self._target(thread_id, run_id, caller=caller)
         if target is None:
-            return StopOutcome.NO_RUN
-        run = await self._storage.request_cancel(target.run_id, reason=CancelReason.STOPPED, caller=caller)
-        if run is None:
-            return StopOutcome.NO_RUN
-        self._services.logger.info("run.cancel_requested", run_id=run.run_id, thread_id=thread_id)
-        known = self._cancel(run.run_id, CancelReason.STOPPED)
-        if run.status is RunStatus.PENDING:
-            self._kick(thread_id, run.run_id)  # it may wait behind a question, where no driver is at work
+            known = await self._end_waiting_turn(thread_id, run_id, caller=caller)
+            if known is None:
+                return StopOutcome.NO_RUN
+        else:
+            run = await self._storage.request_cancel(target.run_id, reason=CancelReason.STOPPED, caller=caller)
+            if run is None:
+                return StopOutcome.NO_RUN
+            self._services.logger.info("run.cancel_requested", run_id=run.run_id, thread_id=thread_id)
+            known = self._cancel(run.run_id, CancelReason.STOPPED)
+            if run.status is RunStatus.PENDING:
+                self._kick(thread_id, run.run_id)  # it may wait behind a question, where no driver is at work
         if known is None:
             return StopOutcome.PENDING
         if wait_seconds <= 0:
@@ -225,6 +222,27 @@ class RunEngine:
         except TimeoutError:
             return StopOutcome.PENDING
         return StopOutcome.CANCELLED
+
+    async def _end_waiting_turn(self, thread_id: str, run_id: str | None, *, caller: Caller) -> _Running | None:
+        """A turn that waits for a person and has no run: the one that ends it. None where nothing waits.
+
+        A stop by id has to be that of a run of this turn. Whoever answers at the same moment wins.
+        """
+        waiting = await self._storage.open_interrupts(thread_id, caller=caller)
+        if not waiting:
+            return None
+        if run_id is not None and not asked_by(waiting, await self._storage.run(run_id, caller=caller)):
+            return None
+        decisions, run = stop_of(waiting)
+        try:
+            await self._storage.decide(decisions, run, by=caller.owner, caller=caller)
+        except Conflict:
+            return None
+        self._services.logger.info("run.turn_ended", run_id=run.run_id, thread_id=thread_id, interrupts=len(waiting))
+        known = self._known(run.run_id)
+        self._kick(thread_id)
+        self._changed(caller.owner, thread_id, inbox=True)
+        return known
 
     async def recover(self) -> int:
         """Go on with what a crash or a shutdown left unfinished; how many runs there are."""
@@ -263,6 +281,9 @@ class RunEngine:
     async def fence(self, thread_id: str) -> None:
         """Refuse new runs of a thread, stop the ones there are and wait for them: before its deletion."""
         self._fenced.add(thread_id)
+        for waiting in await self._storage.unfinished_runs(caller=SYSTEM):
+            if waiting.thread_id == thread_id:  # those behind a question, too
+                await self._storage.request_cancel(waiting.run_id, reason=CancelReason.STOPPED, caller=SYSTEM)
         while (run := await self._target(thread_id, None, caller=SYSTEM)) is not None:
             known = self._running.get(run.run_id)
             await self._storage.request_cancel(run.run_id, reason=CancelReason.STOPPED, caller=SYSTEM)
@@ -312,6 +333,10 @@ class RunEngine:
             driver.cancel()
         if drivers:
             await asyncio.wait(drivers, timeout=SHUTDOWN_SECONDS)
+        try:
+            await self._storage.release_runs(self._server_id, caller=SYSTEM)
+        except PizzabotError as error:  # then they count as lost in a crash
+            self._services.logger.error("run.not_released", code=error.code, detail=error.detail)
 
     async def when_idle(self) -> None:
         """Until the runs that are active now have settled."""

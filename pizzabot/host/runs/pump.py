@@ -20,13 +20,14 @@ from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.intents import RunIntents
 from pizzabot.host.runs.requests import messages_of
 from pizzabot.host.runs.responding import answers_of
+from pizzabot.host.runs.stopping import ends_a_turn
 from pizzabot.host.runs.terminal import Ending, decide_ending, running
 from pizzabot.host.runs.writer import EventWriter
 from pizzabot.host.text import to_json
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict, Logger, PizzabotError, Unavailable
 from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenModel, KnowsSettledCalls, Turn
 from pizzabot_hookspecs.errors import RunErrorCode
-from pizzabot_hookspecs.interrupts import Intent
+from pizzabot_hookspecs.interrupts import InterruptState
 from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus, Storage, StoredEvent
 from pizzabot_hookspecs.wire import Frame
 
@@ -34,7 +35,8 @@ STOP_SECONDS = 8.0
 """How long a runtime may take to stop before its iteration is cancelled; below the 10 s that a client waits."""
 ABANDON_SECONDS = 2.0
 MAX_ATTEMPTS = 3
-"""Times a run is claimed. One that took the process down three times is ended instead of tried again."""
+"""Times a run is begun. Where the process died each time, a person is asked instead of trying again; orderly stops of
+the server do not count."""
 STORAGE_FAILED = "storage_failed"
 _PAGE = 512
 
@@ -64,7 +66,7 @@ class RunPump:
         self._services = services
         self._run = run
         self._caller = Caller(owner=run.owner)
-        self._cancelled: CancelReason | None = run.cancel_reason
+        self._cancelled: CancelReason | None = CancelReason.STOPPED if ends_a_turn(run) else run.cancel_reason
         self._completion = LogCompletion()
         self._agent_run: AgentRun | None = None
         self._work: asyncio.Task[None] | None = None
@@ -72,7 +74,7 @@ class RunPump:
         self._last_timestamp = 0
         self._first_seq: int | None = None
         self._lost = False
-        self._attention: Sequence[Intent] = ()
+        self._attention: str | None = None
         self._questions: list[Frame] = []
 
     async def execute(self) -> Ending | None:
@@ -141,17 +143,12 @@ class RunPump:
         recovering = self._run.attempt > 1
         if recovering and await self._needs_attention():
             return None
-        if self._cancelled is not None and not recovering and not self.resumes:
+        if self._cancelled is not None and not recovering and not await self._leaves_something():
             return None
-        given_up = self._run.attempt > MAX_ATTEMPTS and self._cancelled is None
-        await self._work_off(writer, settle=self._cancelled is not None or given_up)
-        if (recovering or self.resumes) and self._cancelled is not None and self._agent_run is None:
+        await self._work_off(writer, settle=self._cancelled is not None)
+        unheard = self._cancelled is not None and self._agent_run is None
+        if unheard and (recovering or await self._leaves_something()):
             await self._work_off(writer, settle=True)  # it was stopped before the runtime had it
-        if given_up:
-            return PizzabotError(
-                "RECOVERY_FAILED",
-                f"this run was started {MAX_ATTEMPTS} times and the server did not survive it: send the message again",
-            )
         work = self._work
         if work is None or work.cancelled():
             return None if self._cancelled is not None else asyncio.CancelledError("the turn was cancelled")
@@ -159,6 +156,18 @@ class RunPump:
         if isinstance(error, Unavailable) and error.code == STORAGE_FAILED and await self._needs_attention():
             return None  # a call may have happened whose result could not be kept: only a person can say
         return error
+
+    async def _leaves_something(self) -> bool:
+        """Whether a run that is stopped before it began has to be settled: calls that wait for its answers, or words.
+
+        What somebody said stays in the conversation, also where it was replaced at once; unless a person is asked
+        there, whose question a settlement would answer.
+        """
+        if self.resumes:
+            return True
+        if not self._run.input.get("messages"):
+            return False
+        return not await self._services.storage.open_interrupts(self._run.thread_id, limit=1, caller=SYSTEM)
 
     async def _work_off(self, writer: EventWriter, *, settle: bool) -> None:
         """The turn, until it has ended or was ended; raises only what makes writing impossible."""
@@ -206,10 +215,11 @@ class RunPump:
                 calls = [intent.call_id for intent in intents]
                 settled = await runtime.settled_calls(self._run.thread_id, calls, caller=self._caller)
                 intents = [intent for intent in intents if intent.call_id not in settled]
-        if not intents or self._cancelled is not None:  # a stop may have come while this was looked up
+        given_up = self._run.attempt - self._run.released > MAX_ATTEMPTS
+        if not (intents or given_up) or self._cancelled is not None:  # a stop may have come while this was looked up
             return False
-        self._attention = intents
-        question = recovery_interrupt(intents)
+        self._attention = reason_of(intents, attempts=MAX_ATTEMPTS if given_up else None)
+        question = recovery_interrupt(intents, self._attention)
         data = {"interrupt_id": question.interrupt_id, "kind": question.kind.value, "payload": question.payload}
         self._ask(Frame(method="input.requested", data=data | {"value": question.payload}, timestamp=self._now()))
         return True
@@ -219,8 +229,12 @@ class RunPump:
         self._completion.see(frame.method, frame.namespace, frame.node, frame.data)
         self._questions.append(frame)
 
-    def _asked(self) -> list[NewEvent]:
+    async def _asked(self) -> list[NewEvent]:
+        """What a person is asked now. A graph asks again for all that waits in it, also for what was decided meanwhile
+        and goes on with a run of its own, which waits behind this one."""
         open_ids = {interrupt.interrupt_id for interrupt in self._completion.interrupts}
+        if self.resumes:
+            open_ids -= {interrupt_id for interrupt_id in open_ids if await self._is_settled(interrupt_id)}
         return [
             NewEvent(
                 method=frame.method,
@@ -232,6 +246,12 @@ class RunPump:
             for frame in self._questions
             if str(frame.data.get("interrupt_id")) in open_ids
         ]
+
+    async def _is_settled(self, interrupt_id: str) -> bool:
+        found = await self._services.storage.interrupt(interrupt_id, caller=self._caller)
+        if found is None or found.thread_id != self._run.thread_id:  # new, or a name that another thread has, too
+            return False
+        return found.state is not InterruptState.OPEN
 
     async def _turn(self, writer: EventWriter, *, settle: bool) -> None:
         runtime = await self._services.runtime()
@@ -246,7 +266,7 @@ class RunPump:
             messages=messages_of(self._run.input),
             recover=self._run.attempt > 1 or choice is not None,
             answers=self._run.input.get("answers") or {},
-            skip=dict.fromkeys(recovery.get("calls") or (), SKIPPED) if choice == "skip" else {},
+            skip=dict.fromkeys(recovery.get("calls") or (), SKIPPED) if choice in ("skip", "stop") else {},
             settle=settle or choice == "stop",
             intents=RunIntents(self._services.storage, self._run),
             config=self._run.options.get("config") or {},
@@ -297,14 +317,14 @@ class RunPump:
             cancelled=self._cancelled,
             error=error,
             interrupted=bool(self._completion.interrupts),
-            attention=reason_of(self._attention) if self._attention else None,
+            attention=self._attention,
             redact=self._services.redact,
         )
         waiting = ending.status in (RunStatus.INTERRUPTED, RunStatus.NEEDS_ATTENTION)
         reason = "aborted" if self._cancelled is not None or error is None else "the run failed"
         last = self._completion.close(reason=reason, now=self._now, keep_tools=waiting)
         if waiting:
-            last += self._asked()
+            last += await self._asked()
         withdraw = self._gives_up
         if withdraw and (ids := await self._still_open()):
             last.append(self._event("input.answered", to_json({"interrupt_ids": ids})))

@@ -6,24 +6,24 @@ Clients send human messages only: other roles are dropped, and so is every part 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
-from pizzabot.host.ids import checked_id, checked_run_id, uuid7
+from pizzabot.host.ids import checked_id, checked_run_id, new_run_id, uuid7
+from pizzabot.host.runs.fingerprints import fingerprint
 from pizzabot.host.text import clean, to_json
 from pizzabot_hookspecs import InvalidRequest
-from pizzabot_hookspecs.storage_backends import Multitask
+from pizzabot_hookspecs.storage_backends import Multitask, NewRun
 from pizzabot_hookspecs.wire import JsonValue, Message, Part
 
 MAX_MESSAGES = 64
 """Messages one request may bring."""
 MAX_PARTS = 64
 _HUMAN = frozenset({"user", "human"})
-_NOT_FOR_THE_GRAPH = frozenset({"thread_id", "model"})
+_INPUT_KEYS = ("messages", "prompt")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,17 +45,14 @@ def parse_run_start(thread_id: str, params: Mapping[str, Any], *, idempotency_ke
     """The request in `params`; raises `InvalidRequest` with the fields that are wrong."""
     params = clean(params)
     configurable = _configurable(thread_id, params.get("config"))
-    model = configurable.get("model")
-    if model is not None and (not isinstance(model, str) or not model):
-        raise _wrong("config.configurable.model", "a model id `use:model`")
-    source = params.get("input", params)
+    model = _named(configurable, "model", "a model id `use:model`")
+    fork = _named(configurable, "checkpoint_id", "the id of a checkpoint")
+    if configurable.get("checkpoint_ns") not in (None, ""):
+        raise _wrong("config.configurable.checkpoint_ns", "empty: a run goes on from a checkpoint of the thread itself")
+    source = params["input"] if "input" in params else {key: params[key] for key in _INPUT_KEYS if key in params}
     messages, own_id = _messages(source)
-    forks = "checkpoint_id" in configurable
-    config = {key: value for key, value in configurable.items() if key not in _NOT_FOR_THE_GRAPH}
+    config: dict[str, JsonValue] = {} if fork is None else {"checkpoint_id": fork}
     run_id = params.get("run_id")
-    fingerprint = hashlib.sha256(
-        to_json({"thread": thread_id, "input": source, "config": config, "model": model})
-    ).hexdigest()
     return RunRequest(
         thread_id=thread_id,
         run_id=None if run_id is None else checked_run_id(run_id),
@@ -63,9 +60,9 @@ def parse_run_start(thread_id: str, params: Mapping[str, Any], *, idempotency_ke
         model=model,
         config=config,
         multitask=_multitask(params),
-        message_id=None if forks else own_id,
-        idempotency_key=_idempotency_key(idempotency_key),
-        fingerprint=fingerprint,
+        message_id=None if fork is not None else own_id,
+        idempotency_key=checked_key(idempotency_key),
+        fingerprint=fingerprint(thread=thread_id, input=source, config=config, model=model),
     )
 
 
@@ -73,10 +70,18 @@ def _wrong(field: str, expected: str) -> InvalidRequest:
     return InvalidRequest("invalid_argument", f"{field} must be {expected}", fields={field: f"must be {expected}"})
 
 
-def _idempotency_key(key: str | None) -> str | None:
+def checked_key(key: str | None) -> str | None:
+    """An idempotency key. Raises `InvalidRequest` `invalid_argument`."""
     if key is None or 1 <= len(key) <= 255:
         return key
     raise _wrong("Idempotency-Key", "1 to 255 characters")
+
+
+def _named(configurable: Mapping[str, Any], key: str, expected: str) -> str | None:
+    value = configurable.get(key)
+    if value is None or (isinstance(value, str) and value):
+        return value
+    raise _wrong(f"config.configurable.{key}", expected)
 
 
 def _configurable(thread_id: str, config: object) -> Mapping[str, Any]:
@@ -142,7 +147,11 @@ def _messages(source: object) -> tuple[tuple[Message, ...], str | None]:
 def _message(item: object, field: str) -> Message | None:
     if not isinstance(item, Mapping):
         raise _wrong(field, "an object")
-    if item.get("role", item.get("type", "user")) not in _HUMAN:
+    named = "role" if item.get("role") is not None else "type"
+    role = item.get(named)
+    if role is not None and not isinstance(role, str):
+        raise _wrong(f"{field}.{named}", "text")
+    if role is not None and role not in _HUMAN:
         return None
     given_id = item.get("id")
     message_id = checked_id(given_id, what=f"{field}.id") if isinstance(given_id, str) else uuid7()
@@ -186,6 +195,20 @@ def input_of(request: RunRequest) -> dict[str, Any]:
 
 def messages_of(stored: Mapping[str, Any]) -> tuple[Message, ...]:
     return tuple(Message.from_json(message) for message in stored.get("messages", ()))
+
+
+def new_run_of(request: RunRequest) -> NewRun:
+    """The run to admit; under an id of its own where the client has none."""
+    return NewRun(
+        run_id=request.run_id or new_run_id(),
+        thread_id=request.thread_id,
+        input=input_of(request),
+        options=options_of(request),
+        fingerprint=request.fingerprint,
+        multitask=request.multitask,
+        idempotency_key=request.idempotency_key,
+        message_id=request.message_id,
+    )
 
 
 def options_of(request: RunRequest) -> dict[str, Any]:

@@ -90,6 +90,8 @@ class Draft:
         if run is None:
             self.synthetic_turn(entry, f"run:{run_id}")
             run = self.begin_run(entry, run_id, f"run:{run_id}")
+        elif self.state["ahead"] and (turn := self.state["turns"].get(run["turnId"])) and turn["seq"] == entry.seq:
+            self.set_head(entry, turn["id"])  # a page has brought the turn that this event made
         return run["turnId"]
 
     def is_ahead(self, entry: Entry, turn_id: str, namespace: Namespace = ()) -> bool:
@@ -106,10 +108,15 @@ class Draft:
         if turn_id not in known:
             self._map("branches")[parent or ""] = [*known, turn_id]
 
-    def synthetic_turn(self, entry: Entry, turn_id: str, message: Mapping[str, Any] | None = None) -> None:
-        """A turn behind the head, for what happened without one."""
+    def synthetic_turn(
+        self, entry: Entry, turn_id: str, message: Mapping[str, Any] | None = None, *, status: str = "running"
+    ) -> None:
+        """A turn behind the head, for what happened without one. A page may have brought it already."""
+        if turn_id in self.state["turns"]:
+            self.set_head(entry, turn_id)
+            return
         turn = new_turn(turn_id, entry.seq, parent=self.state["head"])
-        turn["message"] = None if message is None else dict(message)
+        turn["message"], turn["status"] = None if message is None else dict(message), status
         self.add_turn(turn)
         self.set_head(entry, turn_id)
 

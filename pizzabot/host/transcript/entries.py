@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 def entry_of_event(event: StoredEvent) -> Entry:
     """The entry of a stored event. Data that is no JSON object counts as empty: it hides no neighbour."""
     method = event.method
-    data = _object(orjson.loads(event.data)) if method in READ else {}
+    data = _object(_parsed(method, event.data)) if method in READ else {}
     return Entry(event.seq, event.run_id, method, tuple(event.namespace), event.node, event.timestamp, data, event.data)
 
 
@@ -50,7 +50,7 @@ def entry_of_frame(frame: Mapping[str, Any] | str | bytes) -> Entry:
         parsed = frame
     else:
         text = frame if isinstance(frame, str) else frame.decode()
-        parsed, raw = orjson.loads(text), raw_member(text, "params", "data")
+        parsed, raw = json.loads(text), raw_member(text, "params", "data")
     params = parsed["params"]
     return Entry(
         parsed["seq"],
@@ -117,6 +117,11 @@ def _skip(text: str, at: int) -> int:
     while at < len(text) and text[at] in _SPACE:
         at += 1
     return at
+
+
+def _parsed(method: str, data: bytes) -> Any:
+    """Questions and facts are handed on as they are, with integers of any size; the rest is many and read at once."""
+    return json.loads(data) if method in ("input.requested", "custom") else orjson.loads(data)
 
 
 def _text(raw: bytes | str) -> str:

@@ -121,8 +121,7 @@ def _message(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
     if turn_id is None:
         turn_id = f"message:{message['id']}"
         mine = message if message.get("role") == "user" else None
-        draft.synthetic_turn(entry, turn_id, mine)
-        draft.state["turns"][turn_id]["status"] = "done"
+        draft.synthetic_turn(entry, turn_id, mine, status="done")
         if mine is not None:
             return
     opened = None if draft.is_ahead(entry, turn_id) else draft.open_turn(turn_id)

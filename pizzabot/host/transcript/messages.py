@@ -52,6 +52,8 @@ class Messages:
             return
         self._slots.clear()
         graph = entry.namespace[:-1]
+        if event != "message-start" and entry.run_id not in self._draft.state["runs"]:
+            return
         if not self._draft.in_scope(graph) or (opened := self._draft.turn_for(entry, graph)) is None:
             return
         key = _key(entry)
@@ -172,7 +174,9 @@ class Messages:
 
     def _find(self, entry: Entry) -> _Slot | None:
         graph = entry.namespace[:-1]
-        if not self._draft.in_scope(graph) or (opened := self._draft.turn_for(entry, graph)) is None:
+        if entry.run_id not in self._draft.state["runs"] or not self._draft.in_scope(graph):
+            return None
+        if (opened := self._draft.turn_for(entry, graph)) is None:
             return None
         message = opened.turn["open"].get(_key(entry))
         block = None if message is None else message["blocks"].get(str(entry.data.get("index")))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NotRequired, TypedDict
 
-import orjson
-
+from pizzabot.host.text import to_json
 from pizzabot.host.transcript.previews import previewed
 from pizzabot.host.transcript.runs import is_going
 from pizzabot.host.transcript.shapes import Item, Request, RunRecord, State, Turn, scope_key
@@ -21,9 +20,13 @@ ITEMS_SHOWN = 100
 """Of a turn that has more than `ITEMS_SHOWN_WHOLE`."""
 
 
+_UNSETTLED = ("running", "waiting", "attention")
+
+
 class Page(TypedDict):
     """`leaf` ends the path, `head` is the thread's. `next` are the children of the last turn. `runs` are those of the
-    turns and what is going on; `requests` are all that wait. `elided` of a turn: `{count, beforeSeq}`."""
+    turns and what is going on; `requests` are all that are open, and the decided ones of turns that have not
+    ended. `elided` of a turn: `{count, beforeSeq}`."""
 
     threadId: str
     head: str | None
@@ -60,8 +63,8 @@ def page(
 ) -> Page:
     """At most `limit` turns (1 to 100) of the path to `head`: the newest, those before a `seq`, or those around one.
 
-    With `namespace`, the items of exactly that graph, and only turns that have some. A state with part of a thread
-    gives the pages of that part. Raises `NotFound` `no_such_turn` for a `head` that is not in it.
+    With `namespace`, the items of exactly that graph, and only the turn that it works for. A state with part of a
+    thread gives the pages of that part. Raises `NotFound` `no_such_turn` for a `head` that is not in it.
     """
     leaf = state["head"] if head is None else head
     if head is not None and head not in state["turns"]:
@@ -80,7 +83,7 @@ def page(
         "namespace": shown,
         "turns": turns,
         "runs": _runs(state, turns),
-        "requests": [one for one in state["requests"].values() if one["state"] == "open"],
+        "requests": _waiting(state),
         "next": [] if last is None else list(state["branches"].get(last, ())),
         "hasBefore": path.goes_on_before(first),
         "hasAfter": last is not None and last != path.newest,
@@ -140,9 +143,13 @@ class _Path:
             if below is not None and turn["seq"] >= below:
                 return
             below = turn["seq"]
-            if not self._namespace or any(item["namespace"] == self._namespace for item in turn["items"]):
+            if not self._namespace or self._is_in(turn):
                 yield turn
             turn_id = turn["parentId"]
+
+    def _is_in(self, turn: Turn) -> bool:
+        parts = (*turn["items"], *turn["open"].values())
+        return any(self._namespace in (part["namespace"], part.get("child")) for part in parts)
 
     def before(self, before_seq: int | None, limit: int) -> list[Turn]:
         chosen: list[Turn] = []
@@ -253,5 +260,15 @@ def _runs(state: State, turns: Sequence[dict[str, Any]]) -> list[RunRecord]:
     return sorted(found, key=lambda run: (run["seq"], run["runId"]))
 
 
+def _waiting(state: State) -> list[Request]:
+    turns = state["turns"]
+    found = (
+        one
+        for one in state["requests"].values()
+        if one["state"] == "open" or (one["turnId"] in turns and turns[one["turnId"]]["status"] in _UNSETTLED)
+    )
+    return sorted(found, key=lambda request: (request["seq"], request["interruptId"]))
+
+
 def _size(value: Any) -> int:
-    return len(orjson.dumps(value))
+    return len(to_json(value))

@@ -16,12 +16,13 @@ ABORTED = "aborted"
 """The code of a closing frame that the host wrote for a call that was stopped."""
 MAX_TITLE = 200
 _ENDS = ("tool-finished", "tool-error")
+_EVENTS = frozenset({"tool-started", "tool-output-delta", *_ENDS})
 
 
 def see_tool(draft: Draft, entry: Entry) -> None:
     """A `tools` frame. Its last segment is the call's own, except where the runtime knew only the graph's."""
     call_id, event = entry.data.get("tool_call_id"), entry.data.get("event")
-    if not isinstance(call_id, str) or entry.run_id is None:
+    if not isinstance(call_id, str) or event not in _EVENTS or entry.run_id is None:
         return
     graph = _graph(draft.open_turn(draft.turn_id_of(entry, entry.run_id)), entry.namespace, call_id)
     if event in _ENDS and graph:

@@ -43,18 +43,7 @@ def merge_page(state: State, page: Page, newer: Iterable[Entry] = ()) -> State:
     """
     namespace = list(page["namespace"])
     brought = fold(from_page(page), (entry for entry in newer if entry.seq <= state["cursor"]))
-    merged = cast("State", dict(state))
-    merged["runs"] = _later(state["runs"], brought["runs"])
-    merged["requests"] = _later(state["requests"], brought["requests"])
-    merged["branches"] = dict(state["branches"])
-    for parent, ids in brought["branches"].items():
-        if len(ids) >= len(merged["branches"].get(parent, ())):
-            merged["branches"][parent] = ids
-    if brought["headSeq"] > state["headSeq"]:
-        merged["head"], merged["headSeq"] = brought["head"], brought["headSeq"]
-    if state["scope"] is not None and namespace not in state["scope"]:
-        merged["scope"] = [*state["scope"], namespace]
-    merged["turns"], merged["ahead"] = dict(state["turns"]), dict(state["ahead"])
+    merged = cast("State", {**state, "turns": dict(state["turns"]), "ahead": dict(state["ahead"])})
     for turn_id, turn in brought["turns"].items():
         mine = state["turns"].get(turn_id)
         if mine is None and namespace:
@@ -66,6 +55,21 @@ def merge_page(state: State, page: Page, newer: Iterable[Entry] = ()) -> State:
         )
         if brought["cursor"] > max(state["cursor"], merged["ahead"].get(key, 0)):
             merged["ahead"][key] = brought["cursor"]
+    if not _covers(state, namespace) and any(turn_id in state["turns"] for turn_id in brought["turns"]):
+        merged["scope"] = [*(state["scope"] or ()), namespace]
+    return merged if namespace else _with_records(merged, brought)
+
+
+def _with_records(merged: State, brought: State) -> State:
+    """What belongs to the turns of a page. The head is left to the events: only at its cursor is a state whole."""
+    turns = brought["turns"]
+    runs = {key: run for key, run in brought["runs"].items() if run["turnId"] in turns}
+    requests = {key: one for key, one in brought["requests"].items() if one["turnId"] in turns}
+    merged["runs"], merged["requests"] = _later(merged["runs"], runs), _later(merged["requests"], requests)
+    merged["branches"] = dict(merged["branches"])
+    for parent, ids in brought["branches"].items():
+        if len(ids) >= len(merged["branches"].get(parent, ())):
+            merged["branches"][parent] = ids
     return merged
 
 

@@ -165,6 +165,7 @@ class DecidingContract(StoreSuite):
                 new_run("by-message", message_id="m"),
             )
             for again in resent:
+                assert await storage.known_request(again, caller=LOCAL) == replace(first, created=False)
                 for ids in (("one",), ("one", "two")):
                     admission = await storage.decide(answer(*ids, value="other"), again, by="desk", caller=LOCAL)
                     assert admission == replace(first, created=False)

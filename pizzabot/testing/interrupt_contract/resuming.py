@@ -82,7 +82,7 @@ class ResumingContract(StoreSuite):
             assert (await current(storage, "older")).cancel_reason is CancelReason.SUPERSEDED
             for name in ("resume-one", "resume-two", "queued", "newer"):
                 assert (await current(storage, name)).cancel_requested_at is None
-            assert await order_of(storage) == ["resume-one", "resume-two", "newer", "older", "queued"]
+            assert await order_of(storage) == ["resume-one", "resume-two", "older", "newer", "queued"]
 
         self.play(tmp_path, scenario)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from pizzabot.testing.run_store_contract.base import (
     ANNA,
@@ -107,6 +108,51 @@ class AdmissionContract(StoreSuite):
             assert await storage.next_pending("u", caller=LOCAL) is None
             elsewhere = await storage.admit_run(new_run("y", "u", message_id="m"), caller=LOCAL)
             assert elsewhere.created, "a message id is known in its own thread only"
+
+        self.play(tmp_path, scenario)
+
+    def test_whether_a_request_is_known_is_said_without_admitting_it(self, tmp_path: Path) -> None:
+        async def scenario(storage: RunStore) -> None:
+            before = await started(storage, "before")
+            await finished(storage, before, "one", "two")
+            keys: dict[str, Any] = {"idempotency_key": "key", "message_id": "m"}
+            assert await storage.known_request(new_run("r", **keys), caller=LOCAL) is None
+            assert await storage.known_request(new_run("r", "nowhere"), caller=LOCAL) is None
+            assert await storage.next_pending("nowhere", caller=LOCAL) is None
+            run = await started(storage, "r", **keys)
+            for status in (RunStatus.RUNNING, RunStatus.SUCCESS):
+                for new in (
+                    new_run("r"),
+                    new_run("by-key", idempotency_key="key"),
+                    new_run("by-message", message_id="m"),
+                ):
+                    known = await storage.known_request(new, caller=LOCAL)
+                    assert known is not None, f"{new.run_id} was made before"
+                    assert (known.created, known.replaces) == (False, None)
+                    assert (known.run.run_id, known.run.status) == ("r", status)
+                    assert known == await storage.admit_run(new, caller=LOCAL)
+                if status is RunStatus.RUNNING:
+                    await finished(storage, run, "three")
+            assert list(await storage.unfinished_runs(caller=LOCAL)) == []
+
+        self.play(tmp_path, scenario)
+
+    def test_asking_whether_a_request_is_known_finds_what_admission_would_refuse(self, tmp_path: Path) -> None:
+        async def scenario(storage: RunStore) -> None:
+            await storage.admit_run(new_run("r", idempotency_key="key", message_id="m"), caller=ANNA)
+            for new in (
+                new_run("r", fingerprint="other"),
+                new_run("x", idempotency_key="key", fingerprint="other"),
+                new_run("x", message_id="m", fingerprint="other"),
+                new_run("r", "u"),
+                new_run("x", "u", idempotency_key="key"),
+            ):
+                await refused(storage.known_request(new, caller=ANNA), Conflict, "idempotency_mismatch")
+            assert await storage.known_request(new_run("x", "u", message_id="m"), caller=ANNA) is None
+            same = new_run("r", idempotency_key="key", message_id="m")
+            await refused(storage.known_request(same, caller=BORIS), NotFound, "no_such_thread")
+            await refused(storage.known_request(new_run("r", "b"), caller=BORIS), Conflict, "run_exists")
+            assert await storage.known_request(new_run("x", "b", idempotency_key="key"), caller=BORIS) is None
 
         self.play(tmp_path, scenario)
 

@@ -154,3 +154,27 @@ class LeaseContract(StoreSuite):
             assert (await current(storage, "r")).status is RunStatus.SUCCESS
 
         self.play(tmp_path, scenario)
+
+    def test_a_server_that_goes_in_order_gives_its_active_runs_back(self, tmp_path: Path) -> None:
+        async def scenario(storage: RunStore) -> None:
+            run = await claimed(storage, "r", lease_seconds=HOUR)
+            ended = await claimed(storage, "ended", lease_seconds=HOUR, thread_id="e")
+            await finished(storage, ended)
+            waiting = await enqueued(storage, "waiting")
+            others = await started(storage, "others", "o")
+            ours = await storage.release_runs("somebody else", caller=LOCAL)
+            assert ours == frozenset()
+            assert await storage.release_runs(SERVER, caller=LOCAL) == {"r"} | (
+                {"others"} if others.server_id == SERVER else set()
+            )
+            row = await current(storage, "r")
+            assert (row.status, row.epoch, row.attempt, row.released) == (run.status, run.epoch, run.attempt, 1)
+            assert row.lease_until is not None
+            assert row.lease_until < (run.lease_until or 0.0) - HOUR / 2, "its lease ends"
+            assert (await current(storage, "ended")).released == 0
+            assert await current(storage, "waiting") == waiting
+            again = await storage.claim_run("r", server_id="next", takeover=True, caller=LOCAL)
+            assert again is not None
+            assert (again.attempt, again.released) == (2, 1)
+
+        self.play(tmp_path, scenario)

@@ -116,3 +116,22 @@ class QueueContract(StoreSuite):
             assert await storage.waiting_runs("unknown", caller=LOCAL) == 0
 
         self.play(tmp_path, scenario)
+
+    def test_replaced_runs_that_never_began_end_before_their_successor_in_the_order_of_admission(
+        self, tmp_path: Path
+    ) -> None:
+        async def scenario(storage: RunStore) -> None:
+            active = await started(storage, "active")
+            await enqueued(storage, "waiting")
+            for name in ("one", "two", "three"):
+                await storage.admit_run(new_run(name), caller=LOCAL)
+            await finished(storage, await current(storage, active.run_id))
+            order = []
+            while (front := await storage.next_pending("t", caller=LOCAL)) is not None:
+                order.append(front.run_id)
+                run = await storage.claim_run(front.run_id, server_id=SERVER, caller=LOCAL)
+                assert run is not None
+                await finished(storage, run)
+            assert order == ["one", "two", "three", "waiting"]
+
+        self.play(tmp_path, scenario)

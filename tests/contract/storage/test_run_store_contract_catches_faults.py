@@ -167,6 +167,27 @@ class MakesTheThreadOfARefusedRequest(MemoryStorage):
             raise
 
 
+class KnowsNoRequest(MemoryStorage):
+    async def known_request(self, new: NewRun, /, *, caller: Caller) -> Admission | None:
+        return None
+
+
+class AdmitsWhatItIsAskedAbout(MemoryStorage):
+    async def known_request(self, new: NewRun, /, *, caller: Caller) -> Admission | None:
+        admission = await self.admit_run(new, caller=caller)
+        return None if admission.created else admission
+
+
+class TakesAnotherRequestForTheKnownOne(MemoryStorage):
+    async def known_request(self, new: NewRun, /, *, caller: Caller) -> Admission | None:
+        return await super().known_request(replace(new, fingerprint="same"), caller=caller)
+
+
+class KnowsTheRequestsOfEverybody(MemoryStorage):
+    async def known_request(self, new: NewRun, /, *, caller: Caller) -> Admission | None:
+        return await super().known_request(new, caller=replace(caller, system=True))
+
+
 class BeginsAMessageWhileAPersonIsAsked(MemoryStorage):
     """What LangGraph then does to the approval is reproduced R3."""
 
@@ -246,6 +267,10 @@ NOTICED_BY: dict[type[MemoryStorage], str] = {
     MergesTheNewestRunToo: "test_the_newest_run_of_a_thread_is_left_alone_until_the_next_has_begun",
     MergesRunsThatGoOn: "test_a_run_that_is_not_final_is_not_merged",
     MergesForAnybody: "test_runs_of_another_owner_are_merged_by_the_system_only",
+    KnowsNoRequest: "test_whether_a_request_is_known_is_said_without_admitting_it",
+    AdmitsWhatItIsAskedAbout: "test_whether_a_request_is_known_is_said_without_admitting_it",
+    TakesAnotherRequestForTheKnownOne: "test_asking_whether_a_request_is_known_finds_what_admission_would_refuse",
+    KnowsTheRequestsOfEverybody: "test_asking_whether_a_request_is_known_finds_what_admission_would_refuse",
     BeginsAMessageWhileAPersonIsAsked: "test_a_queued_message_waits_while_a_person_is_asked",
     ShowsAsTheFrontWhatMayNotBegin: "test_a_queued_message_waits_while_a_person_is_asked",
     HoldsTheWholeQueueWhileAPersonIsAsked: "test_what_is_to_be_stopped_may_begin_while_a_person_is_asked",

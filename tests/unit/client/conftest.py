@@ -22,6 +22,7 @@ class ScriptedServer:
     `hold`           the run waits for `release` (or run.stop) before its last frames
     `quiet`          the run waits for `release` before its first frame
     `questions`      what is open on every thread; `run_questions` become open when the run says them
+    `keep_questions` run.stop leaves them open
     `refusals`       envelopes' codes with which the next answers are refused
     """
 
@@ -47,6 +48,7 @@ class ScriptedServer:
         self.questions: list[dict[str, Any]] = []
         self.run_questions: list[dict[str, Any]] = []
         self.refusals: list[tuple[str, str]] = []
+        self.keep_questions = False
         self.answers: list[Any] = []
         self.cut_once = ""
         self.extra_frames: list[tuple[str, dict[str, Any], list[str]]] = []
@@ -192,6 +194,7 @@ def _listening(server: ScriptedServer) -> ThreadingHTTPServer:
                 answer = server.respond(body)
             elif body["method"] == "run.stop":
                 server.stopped.append(body["params"].get("run_id"))
+                server.questions = server.questions if server.keep_questions else []
                 server.ending = {"event": "completed", "code": "CANCELLED"}
                 server.release.set()
                 answer = {"type": "success", "id": body["id"], "result": {}}

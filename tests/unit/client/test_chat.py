@@ -543,6 +543,138 @@ def test_after_a_crash_the_person_chooses(server: Any, terminal: Terminal) -> No
     assert server.answers == [{"choice": "skip"}]
 
 
+def asked_of(name: str, call_id: str) -> dict[str, Any]:
+    """An approval as the server has it: one call, by its id."""
+    rules = [{"action_name": "mail", "allowed_decisions": ["approve", "reject"]}]
+    call = {"tool_call_id": call_id, "action_requests": [{"name": "mail", "args": {"to": name}}]}
+    return {"interruptId": f"q-{name}", "kind": "approval", "payload": {**call, "review_configs": rules}}
+
+
+CHOICES = "[a]pprove / [r]eject / [l]ater? "
+
+
+def test_a_refusal_is_called_one_and_no_failure_of_the_tool(server: Any, terminal: Terminal) -> None:
+    waiting_for(server, asked_of("ada", "call-1"), asked_of("bob", "call-2"))
+    errors = {"call-1": "The person refused this call.", "call-2": "no such address"}
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for(CHOICES)
+    server.extra_frames = [
+        ("tools", {"event": "tool-error", "tool_call_id": call, "message": text}, ["tools:1"])
+        for call, text in errors.items()
+    ]
+    terminal.type("r\n")
+    terminal.wait_for("why (may be empty): ")
+    terminal.type("\n")
+    terminal.wait_for(CHOICES)
+    terminal.type("a\n")
+    shown = terminal.wait_for("went on \r\n")
+    assert "· not run: you refused it" in shown
+    assert "refused this call" not in shown
+    assert "· the tool failed: no such address" in shown
+
+
+@pytest.mark.parametrize("key", ["\x03", "\x04"], ids=["ctrl-c", "ctrl-d"])
+def test_ctrl_c_and_ctrl_d_leave_everything_that_is_asked_for_later_and_send_nothing(
+    server: Any, terminal: Terminal, key: str
+) -> None:
+    waiting_for(server, *(asked_of(name, name) for name in ("ada", "bob", "cyd")))
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for(CHOICES)
+    terminal.type("a\n")
+    terminal.wait_for(CHOICES)
+    if key == "\x03":
+        terminal.press_ctrl_c()
+    else:
+        terminal.type(key)
+    shown = terminal.wait_for("[waits for you: /answer]")
+    assert "left open; what you decided was not sent" in shown
+    assert "cyd" not in shown
+    terminal.wait_for("> ")
+    assert server.answers == []
+    terminal.type("/answer\n")
+    assert "ada" in terminal.wait_for(CHOICES)
+
+
+def test_what_is_put_off_is_not_asked_again_in_the_same_turn_and_what_is_new_is(
+    server: Any, terminal: Terminal
+) -> None:
+    waiting_for(server, asked_of("ada", "1"), asked_of("bob", "2"))
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for(CHOICES)
+    terminal.type("l\n")
+    assert "bob" in terminal.wait_for(CHOICES)
+    server.run_questions = [asked_of("cyd", "3")]
+    terminal.type("a\n")
+    shown = terminal.wait_for(CHOICES)
+    assert "cyd" in shown
+    assert "ada" not in shown
+    terminal.type("a\n")
+    shown = terminal.wait_for("[waits for you: /answer]")
+    assert "ada" not in shown
+    assert len(server.answers) == 2
+    terminal.type("/answer\n")
+    assert "ada" in terminal.wait_for(CHOICES)
+    terminal.type("a\n")
+    terminal.wait_for("went on \r\n")
+
+
+@pytest.mark.parametrize(
+    ("question", "prompt"), [(INPUT, "answer: "), (CHOICE, "answer as JSON: "), (RECOVERY, "[l]ater? ")]
+)
+def test_stop_where_one_is_asked_stops_the_turn_and_says_what_happened(
+    server: Any, terminal: Terminal, question: Any, prompt: str
+) -> None:
+    waiting_for(server, question)
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for(prompt)
+    terminal.type("/stop\n")
+    terminal.wait_for("stopped; what it asked is withdrawn")
+    assert "[cancelled]" in terminal.wait_for("> ")
+    assert (server.stopped, server.answers) == ([None], [])
+    terminal.type("and now\n")
+    terminal.wait_for("and now \r\n")
+
+
+def test_stop_at_an_approval_that_the_server_keeps_open_says_that_it_still_waits(
+    server: Any, terminal: Terminal
+) -> None:
+    server.keep_questions = True
+    waiting_for(server, asked_of("ada", "1"))
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for(CHOICES)
+    terminal.type("/stop\n")
+    terminal.wait_for("this conversation still waits for you: /answer")
+    assert "[waits for you: /answer]" in terminal.wait_for("> ")
+    assert server.stopped == [None]
+
+
+def test_stop_at_an_approval_of_a_single_question_is_exit_1(server: Any, environ: dict[str, str]) -> None:
+    waiting_for(server, asked_of("ada", "1"))
+    opened = Terminal(["hi", "--url", server.url], environ)
+    try:
+        opened.wait_for(CHOICES)
+        opened.type("/stop\n")
+        opened.wait_for("pizzabot: you stopped it with /stop")
+        assert opened.process.wait(WAIT) == 1
+    finally:
+        opened.close()
+
+
+def test_an_answer_that_begins_with_a_slash_is_written_with_two(server: Any, terminal: Terminal) -> None:
+    waiting_for(server, INPUT)
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for("answer: ")
+    terminal.type("//stop\n")
+    terminal.wait_for("went on \r\n")
+    assert (server.answers, server.stopped) == (["/stop"], [])
+
+
 @pytest.mark.parametrize("key", ["l\n", "\x04"], ids=["later", "ctrl-d"])
 def test_a_question_that_is_left_open_is_asked_again_by_answer(server: Any, terminal: Terminal, key: str) -> None:
     waiting_for(server, INPUT if key == "\x04" else RECOVERY)

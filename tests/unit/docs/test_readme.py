@@ -3,7 +3,7 @@
 import asyncio
 import types
 
-from documents import blocks, read
+from documents import REPOSITORY, blocks, read
 
 from pizzabot.kernel import Plugins, PluginState
 
@@ -22,6 +22,20 @@ def test_each_of_the_two_commands_has_a_block_of_its_own():
 
 def test_the_question_for_the_other_terminal_has_a_block_of_its_own():
     assert commands().count('pizzabot chat "Tell me about pizza"') == 1
+
+
+def test_the_readme_counts_the_examples_and_names_what_each_offers():
+    words = {
+        "provider": "a provider",
+        "storage": "a storage",
+        "transport": "a transport",
+        "runtime": "runtime",
+        "tool": "tools",
+    }
+    kinds = [path.parent.name.split("-")[0] for path in (REPOSITORY / "examples").glob("*/pyproject.toml")]
+    listed = " ".join(read("README.md").partition("whole packages to copy:")[2].partition(".")[0].split())
+    assert f"{['no', 'one', 'two', 'three', 'four', 'five', 'six'][len(kinds)]} whole packages" in read("README.md")
+    assert [kind for kind in kinds if words[kind] not in listed] == []
 
 
 def test_ci_installs_and_tests_as_the_readme_says():

@@ -56,8 +56,8 @@ def open_storage(path):
 
 
 @asynccontextmanager
-async def rig(path, runtime, *, storage=None, close=True, policies=None):
-    """The parts of a host around one engine. With `close=False` nothing is shut down: as after a crash."""
+async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=None):
+    """The parts of a host around one engine. `close=False`: storage stays open. `crash`: no run is given back."""
     storage = storage or open_storage(path)
     await storage.__aenter__()
     hub, models, finished, started = Hub(), OneModel(), [], []
@@ -99,10 +99,16 @@ async def rig(path, runtime, *, storage=None, close=True, policies=None):
             activity=activity,
         )
     finally:
+        if crash:
+            storage.release_runs = not_released
         hub.close()
         await engine.shutdown()
         if close:
             await storage.__aexit__(None, None, None)
+
+
+async def not_released(server_id, /, *, caller):
+    return frozenset()
 
 
 async def start(parts, thread_id, text, *, message_id=None, key=None, **params):

@@ -101,6 +101,40 @@ def test_an_interrupt_that_allows_nothing_refuses_everything():
             checked_answer(approval(), {"type": kind})
 
 
+OPEN = {"type": "object", "properties": {"to": {"type": "string"}}}
+
+
+@pytest.mark.parametrize("more", [{"N": 500}, {"to": "b", "cc": "c"}])
+def test_an_edit_with_an_argument_that_the_tool_does_not_know_is_refused_with_its_field(more):
+    edited = {"type": "edit", "edited_action": {"args": {"to": "b"} | more}}
+    for schema in (OPEN, SCHEMA):
+        with pytest.raises(InvalidRequest) as refused:
+            checked_answer(approval("edit", schema=schema), edited)
+        assert refused.value.code == "invalid_decision"
+        unknown = (more.keys() - {"to"}).pop()
+        assert f"response.decisions.0.edited_action.args.{unknown}" in refused.value.fields
+    answer = checked_answer(approval("edit", schema=OPEN | {"additionalProperties": True}), edited)
+    assert answer["decisions"][0]["edited_action"]["args"] == {"to": "b"} | more
+
+
+def test_a_question_that_takes_an_object_takes_what_json_schema_says():
+    question = interrupt(InterruptKind.INPUT, {"question": "who?", "answer_schema": OPEN})
+    assert checked_answer(question, {"to": "b", "more": 1}) == {"to": "b", "more": 1}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {}, {"action_requests": 3}, {"action_requests": [3], "review_configs": [3]},
+        {"action_requests": [{"name": ["a"]}], "review_configs": [{"action_name": ["a"], "allowed_decisions": 3}]},
+        {"action_requests": [{"name": "send"}], "review_configs": {"action_name": "send"}},
+    ],
+)  # fmt: skip
+def test_an_approval_that_a_tool_wrote_wrongly_allows_nothing(payload):
+    with pytest.raises(InvalidRequest):
+        checked_answer(interrupt(InterruptKind.APPROVAL, payload), {"type": "approve"})
+
+
 def test_an_edit_against_a_broken_schema_is_refused():
     with pytest.raises(InvalidRequest):
         checked_answer(approval("edit", schema={"type": "nonsense"}), {"type": "edit", "editedArgs": {}})

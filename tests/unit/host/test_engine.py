@@ -167,18 +167,47 @@ def test_a_newer_message_replaces_the_older_run_and_starts_only_after_it_settled
     run(scene())
 
 
-def test_a_replacement_that_is_itself_replaced_never_reaches_the_runtime(tmp_path):
+def test_replacements_that_are_replaced_at_once_end_before_the_last_and_their_words_are_kept(tmp_path):
     async def scene():
         async with rig(tmp_path, ScriptedRuntime(gates=["word:1"])) as parts:
             await start(parts, "t", "one two")
             await parts.runtime.reached("word:1")
-            middle, last = [await start(parts, "t", text) for text in ("middle", "last")]
-            await settled(parts, last["result"]["run_id"])
-            dropped = await settled(parts, middle["result"]["run_id"])
-            assert (dropped.status, dropped.cancel_reason) == (RunStatus.CANCELLED, CancelReason.SUPERSEDED)
-            assert [turn.messages[0].text for turn in parts.runtime.turns] == ["one two", "last"]
+            texts = ["first", "second", "third", "last"]
+            asked = [parse_run_start("t", {"input": {"prompt": text}}, idempotency_key=None) for text in texts]
+            admitted = [await parts.engine.admit(request, caller=LOCAL) for request in asked]
+            runs = [await settled(parts, admission.run.run_id) for admission in admitted]
+            assert [run.status for run in runs] == [RunStatus.CANCELLED] * 3 + [RunStatus.SUCCESS]
+            assert {run.cancel_reason for run in runs[:3]} == {CancelReason.SUPERSEDED}
+            heard = [(turn.messages[0].text, turn.settle) for turn in parts.runtime.turns]
+            assert heard == [("one two", False), ("first", True), ("second", True), ("third", True), ("last", False)]
             ends = [data for data in root_of(await log_of(parts, "t")) if data["event"] != "running"]
-            assert [end.get("code") for end in ends].count("SUPERSEDED") == 2
+            assert [end.get("code") for end in ends] == ["SUPERSEDED"] * 4 + [None]
+
+    run(scene())
+
+
+def test_a_message_that_is_stopped_before_the_runtime_has_it_is_kept(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            ready, cancelled = asyncio.Event(), asyncio.Event()
+            resolve, cancel = parts.models.resolve, parts.engine._cancel
+
+            async def late(model_id):
+                await ready.wait()
+                return await resolve(model_id)
+
+            def noting(*which):
+                known = cancel(*which)
+                cancelled.set()
+                return known
+
+            parts.models.resolve, parts.engine._cancel = late, noting
+            run_id = (await start(parts, "t", "hello"))["result"]["run_id"]
+            stopping = asyncio.create_task(parts.runs.stop("t", run_id, caller=LOCAL))
+            await cancelled.wait()
+            ready.set()
+            assert await stopping is StopOutcome.CANCELLED
+            assert [(turn.messages[0].text, turn.settle) for turn in parts.runtime.turns] == [("hello", True)]
 
     run(scene())
 
@@ -298,10 +327,10 @@ def test_a_run_that_was_being_stopped_when_the_server_died_ends_stopped(tmp_path
     run(scene())
 
 
-def test_a_run_that_keeps_taking_the_server_down_is_ended(tmp_path):
+def test_a_run_that_was_let_go_in_order_goes_on_however_often(tmp_path):
     async def scene():
         run_id = None
-        for _ in range(3):
+        for _ in range(6):
             async with rig(tmp_path, ScriptedRuntime(gates=["word:0"]), storage=open_storage(tmp_path)) as parts:
                 if run_id is None:
                     run_id = (await start(parts, "t", "one"))["result"]["run_id"]
@@ -311,8 +340,36 @@ def test_a_run_that_keeps_taking_the_server_down_is_ended(tmp_path):
         async with rig(tmp_path, ScriptedRuntime(), storage=open_storage(tmp_path)) as parts:
             await parts.engine.recover()
             row = await settled(parts, run_id)
-            assert row.status is RunStatus.ERROR
-            assert [turn.settle for turn in parts.runtime.turns] == [True]
+            assert (row.status, row.attempt, row.released) == (RunStatus.SUCCESS, 7, 6)
+
+    run(scene())
+
+
+def test_a_run_that_keeps_taking_the_server_down_is_a_question_to_the_person(tmp_path):
+    async def scene():
+        run_id = None
+        for _ in range(3):
+            storage = open_storage(tmp_path)
+            async with rig(tmp_path, ScriptedRuntime(gates=["word:0"]), storage=storage, crash=True) as parts:
+                if run_id is None:
+                    run_id = (await start(parts, "t", "one"))["result"]["run_id"]
+                else:
+                    await parts.engine.recover()
+                await parts.runtime.reached("word:0")
+        async with rig(tmp_path, ScriptedRuntime(), storage=open_storage(tmp_path)) as parts:
+            await parts.engine.recover()
+            row = await settled(parts, run_id)
+            assert (row.status, row.error_code) == (RunStatus.NEEDS_ATTENTION, "NEEDS_ATTENTION")
+            assert parts.runtime.turns == []
+            (question,) = await parts.storage.open_interrupts("t", caller=LOCAL)
+            assert (question.kind, question.payload["actions"]) == ("recovery", [])
+            assert "3 times" in question.payload["reason"]
+            answer = {"interrupt_id": question.interrupt_id, "response": {"choice": "retry"}}
+            body = {"id": 2, "method": "input.respond", "params": answer}
+            reply = await parts.runs.command("t", body, caller=LOCAL)
+            again = await settled(parts, reply.envelope["result"]["run_id"])
+            assert again.status is RunStatus.SUCCESS
+            assert [turn.recover for turn in parts.runtime.turns] == [True]
 
     run(scene())
 

@@ -218,6 +218,100 @@ def test_what_is_no_answer_is_refused_before_anything_is_looked_up(tmp_path, par
     run(scene())
 
 
+@pytest.mark.parametrize("beside", [{}, {"answer": "no"}, {"Response": "no"}, {"decisions": []}, {"choice": "stop"}])
+@pytest.mark.parametrize("kind", ["question who?", "approve send"])
+def test_an_answer_without_a_response_is_refused_and_the_question_stays_open(tmp_path, beside, kind):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            (interrupt_id,) = await asked(parts, "t", kind)
+            entry = {"interrupt_id": interrupt_id} | beside
+            for params in (entry, {"responses": [entry]}):
+                body = {"id": 1, "method": "input.respond", "params": params}
+                reply = await parts.runs.command("t", body, caller=LOCAL)
+                assert (reply.outcome, reply.envelope["error"]) == (CommandOutcome.REFUSED, "invalid_decision")
+                (field,) = reply.envelope["fields"]
+                assert field == "response" or "approve" in kind
+            assert len(await parts.storage.open_interrupts("t", caller=LOCAL)) == 1
+
+    run(scene())
+
+
+def test_of_several_answers_the_one_without_a_response_is_named(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            first, second = await asked(parts, "t", "approve a,b")
+            entries = [{"interrupt_id": first, "response": APPROVE}, {"interrupt_id": second}]
+            body = {"id": 1, "method": "input.respond", "params": {"responses": entries}}
+            reply = await parts.runs.command("t", body, caller=LOCAL)
+            assert list(reply.envelope["fields"]) == ["responses.1.response"]
+
+    run(scene())
+
+
+def test_decisions_may_stand_beside_the_id_of_an_approval(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            (interrupt_id,) = await asked(parts, "t", "approve send")
+            params = {"interruptId": interrupt_id, "decisions": [{"decision": "approve"}]}
+            body = {"id": 1, "method": "input.respond", "params": params}
+            reply = await parts.runs.command("t", body, caller=LOCAL)
+            await settled(parts, reply.envelope["result"]["run_id"])
+            assert parts.runtime.executed == ["send"]
+
+    run(scene())
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_is_decided_while_another_answer_is_carried_out_is_not_asked_again(tmp_path, restarted):
+    async def scene():
+        memory = ScriptedMemory()
+        async with rig(tmp_path, ScriptedRuntime(gates=["tool:a"], memory=memory)) as before:
+            first, second, third = await asked(before, "t", "approve a,b,c")
+            one = await respond(before, "t", (first, APPROVE))
+            await before.runtime.reached("tool:a")
+            two = await respond(before, "t", (second, APPROVE))
+            if not restarted:
+                before.runtime.release("tool:a")
+                await check(before, one, two, second, third)
+        if restarted:
+            memory.asked["t"].pop(first, None)
+            memory.results[first] = "ok"
+            async with rig(tmp_path, ScriptedRuntime(memory=memory), storage=open_storage(tmp_path)) as after:
+                await after.engine.recover()
+                await check(after, one, two, second, third)
+
+    async def check(parts, one, two, second, third):
+        for reply in (one, two):
+            row = await settled(parts, reply.envelope["result"]["run_id"])
+            assert row.status is RunStatus.INTERRUPTED
+        events = [event for event in await log_of(parts, "t") if event.run_id == one.envelope["result"]["run_id"]]
+        again = [json.loads(event.data)["interrupt_id"] for event in events if event.method == "input.requested"]
+        assert again == [third]
+        assert roots(events)[-1] == "interrupted"
+        waiting = await parts.storage.open_interrupts("t", caller=LOCAL)
+        assert [found.interrupt_id for found in waiting] == [third]
+
+    run(scene())
+
+
+def test_a_run_that_leaves_only_what_is_decided_pauses_and_asks_nothing(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime(gates=["tool:a"])) as parts:
+            first, second = await asked(parts, "t", "approve a,b")
+            one = await respond(parts, "t", (first, APPROVE))
+            await parts.runtime.reached("tool:a")
+            two = await respond(parts, "t", (second, APPROVE))
+            parts.runtime.release("tool:a")
+            paused = await settled(parts, one.envelope["result"]["run_id"])
+            done = await settled(parts, two.envelope["result"]["run_id"])
+            assert (paused.status, done.status) == (RunStatus.INTERRUPTED, RunStatus.SUCCESS)
+            events = await log_of(parts, "t")
+            assert [event.method for event in events].count("input.requested") == 2
+            assert roots(events) == ["running", "interrupted", "running", "interrupted", "running", "completed"]
+
+    run(scene())
+
+
 def test_a_plain_message_answers_the_newest_question(tmp_path):
     async def scene():
         async with rig(tmp_path, ScriptedRuntime()) as parts:
@@ -289,7 +383,7 @@ def test_the_three_choices_after_a_crash(tmp_path, choice, executed):
             row = await settled(after, reply.envelope["result"]["run_id"])
             assert (row.status, after.runtime.executed) == (RunStatus.SUCCESS, executed)
             turn = after.runtime.turns[-1]
-            assert (turn.recover, turn.settle, "call-mail" in turn.skip) == (True, choice == "stop", choice == "skip")
+            assert (turn.recover, turn.settle, "call-mail" in turn.skip) == (True, choice == "stop", choice != "retry")
             answer = await start(after, "t", "hello")
             assert (await settled(after, answer["result"]["run_id"])).status is RunStatus.SUCCESS
 
@@ -470,6 +564,8 @@ def test_a_call_whose_result_could_not_be_kept_is_a_question_to_the_person(tmp_p
             (interrupt_id,) = await asked(parts, "t", "post it")
             row = await parts.storage.interrupt(interrupt_id, caller=LOCAL)
             assert (row.kind, row.payload["actions"][0]["tool"]) == ("recovery", "post")
+            assert row.payload["reason"].startswith("no result of post was kept")
+            assert "server" not in row.payload["reason"]
             assert roots(await log_of(parts, "t")) == ["running", "failed"]
             reply = await respond(parts, "t", (interrupt_id, {"choice": "stop"}))
             await settled(parts, reply.envelope["result"]["run_id"])

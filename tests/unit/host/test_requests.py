@@ -18,6 +18,7 @@ def parse(params, key=None):
         {"prompt": "hi"},
         {"messages": [{"content": "hi"}]},
         {"input": {"messages": [{"role": "user", "content": "hi"}]}},
+        {"input": {"messages": [{"role": None, "type": "human", "content": "hi"}]}},
         {"input": {"messages": [{"type": "human", "content": [{"type": "text", "text": "hi"}]}]}},
         {"input": {"messages": {"role": "user", "parts": [{"type": "text", "text": "hi"}]}}},
     ],
@@ -77,9 +78,17 @@ def test_unpaired_surrogates_are_replaced_and_pairs_are_joined():
     assert request.messages[0].text == "a\ufffd b 🍕"
 
 
-def test_the_model_and_the_thread_are_not_passed_to_the_graph():
-    request = parse({"prompt": "hi", "config": {"configurable": {"thread_id": "t1", "model": "echo:echo", "k": 1}}})
-    assert (request.model, request.config) == ("echo:echo", {"k": 1})
+def test_of_a_clients_configuration_only_the_checkpoint_is_passed_to_the_graph():
+    junk = {"k": 1, "__pregel_resuming": True, "__pregel_checkpointer": {}, "checkpoint_map": {"": "x"}}
+    named = {"thread_id": "t1", "model": "echo:echo", "checkpoint_id": "c-1", "checkpoint_ns": ""}
+    request = parse({"prompt": "hi", "config": {"configurable": named | junk, "recursion_limit": "no"}})
+    assert (request.model, request.config) == ("echo:echo", {"checkpoint_id": "c-1"})
+
+
+def test_a_configuration_of_nothing_is_none():
+    named = {"thread_id": None, "model": None, "checkpoint_id": None, "checkpoint_ns": None}
+    request = parse({"input": {"messages": [{"id": "m", "content": "hi"}]}, "config": {"configurable": named}})
+    assert (request.model, request.config, request.message_id) == (None, {}, "m")
 
 
 @pytest.mark.parametrize(
@@ -105,6 +114,46 @@ def test_the_model_and_the_thread_are_not_passed_to_the_graph():
             "invalid_argument",
             "config.configurable.model",
         ),
+        *[
+            (
+                {"prompt": "x", "config": {"configurable": {name: value}}},
+                "invalid_argument",
+                f"config.configurable.{name}",
+            )
+            for name in ("model", "checkpoint_id", "checkpoint_ns")
+            for value in (5, True, ["c"], {"c": 1})
+        ],
+        *[
+            (
+                {"prompt": "x", "config": {"configurable": {"thread_id": value}}},
+                "thread_id_mismatch",
+                "config.configurable.thread_id",
+            )
+            for value in (5, ["t1"], {"t1": 1})
+        ],
+        (
+            {"prompt": "x", "config": {"configurable": {"checkpoint_id": ""}}},
+            "invalid_argument",
+            "config.configurable.checkpoint_id",
+        ),
+        (
+            {"prompt": "x", "config": {"configurable": {"checkpoint_ns": "tools:1"}}},
+            "invalid_argument",
+            "config.configurable.checkpoint_ns",
+        ),
+        *[
+            (
+                {"input": {"messages": [{"content": "y"}, {name: value, "content": "x"}]}},
+                "invalid_argument",
+                f"input.messages.1.{name}",
+            )
+            for name in ("role", "type")
+            for value in (5, True, ["user"], {"user": 1})
+        ],
+        *[
+            ({"prompt": "x", "multitask_strategy": value}, "invalid_argument", "multitask_strategy")
+            for value in (5, ["enqueue"], {})
+        ],
         ({"prompt": "x", "multitask_strategy": "whenever"}, "invalid_argument", "multitask_strategy"),
         ({"prompt": "x", "run_id": "a:b"}, "invalid_id", "run_id"),
         ({"prompt": "x", "run_id": 7}, "invalid_id", "run_id"),
@@ -128,6 +177,21 @@ def test_the_fingerprint_tells_two_requests_apart_and_one_from_its_repetition():
     again = parse({"input": {"messages": [{"id": "m", "content": "x"}]}, "run_id": "run_1"})
     other = parse({"input": {"messages": [{"id": "m", "content": "y"}]}})
     assert first.fingerprint == again.fingerprint != other.fingerprint
+
+
+def test_what_is_said_counts_for_the_fingerprint_and_not_the_order_of_its_keys_or_where_it_stands():
+    first = parse({"input": {"messages": [{"id": "m", "content": "x"}]}})
+    for params in (
+        {"input": {"messages": [{"content": "x", "id": "m"}]}},
+        {"run_id": "run_1", "messages": [{"id": "m", "content": "x"}]},
+        {"messages": [{"id": "m", "content": "x"}], "multitask_strategy": "enqueue"},
+    ):
+        assert parse(params).fingerprint == first.fingerprint
+    assert parse({"input": {"messages": [{"content": "x"}]}}).fingerprint != first.fingerprint
+
+
+def test_a_number_that_needs_more_than_64_bits_has_a_fingerprint_too():
+    assert parse({"messages": [{"content": "x"}], "input": {"prompt": "x", "n": 2**70}}).fingerprint
 
 
 @pytest.mark.parametrize("key", ["", "k" * 256])

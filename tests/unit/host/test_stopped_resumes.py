@@ -117,7 +117,7 @@ def test_a_server_that_died_after_two_stops_ends_both_while_the_question_stays(t
         async with rig(tmp_path, ScriptedRuntime(memory=memory, gates=["word:0"]), close=False) as parts:
             await start(parts, "t", "hold")
             await parts.runtime.reached("word:0")
-            await start(parts, "t", "approve send", multitask_strategy="enqueue")
+            asks = (await start(parts, "t", "approve send", multitask_strategy="enqueue"))["result"]["run_id"]
             queued = [
                 (await start(parts, "t", text, multitask_strategy="enqueue"))["result"]["run_id"] for text in "ab"
             ]
@@ -126,10 +126,66 @@ def test_a_server_that_died_after_two_stops_ends_both_while_the_question_stays(t
             await parts.engine.shutdown()
         async with rig(tmp_path, ScriptedRuntime(memory=memory)) as parts:
             await parts.engine.recover()
+            await settled_one(parts, asks)
             for run_id in queued:
                 await settled_one(parts, run_id)
                 assert (await parts.storage.run(run_id, caller=LOCAL)).status is RunStatus.CANCELLED
             assert len(await parts.storage.open_interrupts("t", caller=LOCAL)) == 1
             assert roots(await log_of(parts, "t")).count("interrupted") == 1
+
+    run(scene())
+
+
+def test_a_stop_of_a_turn_that_waits_ends_it_and_answers_its_questions(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            first, second = await asked(parts, "t", "approve a,b")
+            asker = (await parts.storage.interrupt(first, caller=LOCAL)).run_id
+            queued = (await start(parts, "other", "one"))["result"]["run_id"]
+            assert await parts.runs.stop("t", queued, caller=LOCAL) is StopOutcome.NO_RUN, "another thread's run"
+            assert len(await parts.storage.open_interrupts("t", caller=LOCAL)) == 2
+            assert await parts.runs.stop("t", asker, caller=LOCAL) is StopOutcome.CANCELLED
+            assert await parts.storage.open_interrupts("t", caller=LOCAL) == []
+            assert (parts.runtime.executed, parts.runtime.turns[-1].settle) == ([], True)
+            events = await log_of(parts, "t")
+            last = json.loads(events[-1].data)
+            assert (last["event"], last["code"]) == ("completed", "CANCELLED")
+            assert answered_by(events, events[-1].run_id) == [[first, second]]
+            assert await parts.runs.stop("t", asker, caller=LOCAL) is StopOutcome.NO_RUN
+            row = await settled(parts, (await start(parts, "t", "and now"))["result"]["run_id"])
+            assert row.status is RunStatus.SUCCESS
+
+    run(scene())
+
+
+def test_a_stop_without_an_id_behind_a_question_ends_the_turn_and_the_queued_message_follows(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime(gates=["word:0"])) as parts:
+            await start(parts, "t", "hold")
+            await parts.runtime.reached("word:0")
+            asks = (await start(parts, "t", "approve send", multitask_strategy="enqueue"))["result"]["run_id"]
+            queued = (await start(parts, "t", "after", multitask_strategy="enqueue"))["result"]["run_id"]
+            parts.runtime.release("word:0")
+            await settled_one(parts, asks)
+            assert await parts.runs.stop("t", None, caller=LOCAL) is StopOutcome.CANCELLED
+            await settled_one(parts, queued)
+            assert (await parts.storage.run(queued, caller=LOCAL)).status is RunStatus.SUCCESS
+            assert parts.runtime.executed == []
+
+    run(scene())
+
+
+def test_a_thread_with_a_message_behind_a_question_is_deleted_whole(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime(gates=["word:0"])) as parts:
+            await start(parts, "t", "hold")
+            await parts.runtime.reached("word:0")
+            asks = (await start(parts, "t", "approve send", multitask_strategy="enqueue"))["result"]["run_id"]
+            await start(parts, "t", "after", multitask_strategy="enqueue")
+            parts.runtime.release("word:0")
+            await settled_one(parts, asks)
+            assert await parts.threads.delete("t", caller=LOCAL)
+            await parts.engine.when_idle()
+            assert parts.engine.active == 0
 
     run(scene())

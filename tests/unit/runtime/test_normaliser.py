@@ -8,7 +8,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, ToolMessage
 
-from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
+from pizzabot_builtin_plugins.deepagents_runtime.normaliser import STEPWISE_MESSAGES, Normaliser
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import checkpoint_namespace, js_namespace, well_formed
 from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT
 from pizzabot_hookspecs.wire import Frame
@@ -236,3 +236,15 @@ def test_a_state_of_which_nobody_knows_the_agent_names_nobody() -> None:
 def test_well_formed_text_is_left_alone() -> None:
     text = "plain, Grüße, 比萨 🍕"
     assert well_formed(text) is text
+
+
+def test_a_long_state_is_shown_at_its_turns_ends_only_and_a_short_one_with_every_step_that_adds_a_message() -> None:
+    for length, expected in ((STEPWISE_MESSAGES - 1, [199, 200, 201]), (STEPWISE_MESSAGES + 5, [205, 207])):
+        normaliser = Normaliser()
+        shown = []
+        for step in range(3):
+            messages = [AIMessage(str(number), id=str(number)) for number in range(length + step)]
+            shown += feed(normaliser, event("values", {"messages": messages}), checkpoint(f"c{step}"))
+        shown += normaliser.close()
+        states = [frame for frame in shown if frame.method == "values"]
+        assert [len(frame.data["messages"]) for frame in states] == expected

@@ -27,7 +27,7 @@ from pizzabot.testing.scripted_model import Gate, Reply
 from pizzabot_builtin_plugins.deepagents_runtime import graph_building
 from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
-from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import CANCELLED_RESULT
+from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import BEGUN_RESULT
 from pizzabot_hookspecs import LOCAL, InvalidRequest, Unavailable
 from pizzabot_hookspecs.agent_runtimes import RuntimeServices, Turn
 from pizzabot_hookspecs.agent_tools import AgentTool
@@ -334,7 +334,7 @@ def test_a_stop_as_a_tool_finishes_keeps_its_result_whether_or_not_it_is_stored_
             assert conversation(state["values"]) == [
                 ("human", "go"),
                 ("ai", "Working. "),
-                ("tool", CANCELLED_RESULT),
+                ("tool", BEGUN_RESULT),
                 ("tool", "fast result"),
             ]
             assert state["next"] == []

@@ -37,6 +37,7 @@ from pizzabot.testing.scripted_model import Reply, ScriptedModel, chosen
 from pizzabot_builtin_plugins.deepagents_runtime import run as running
 from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
+from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import BEGUN_RESULT
 from pizzabot_hookspecs import LOCAL, Conflict, InvalidRequest
 from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
 from pizzabot_hookspecs.agent_tools import DECISIONS, AgentTool
@@ -163,7 +164,7 @@ def test_a_stop_does_not_wait_for_ever_for_a_tool_that_ignores_it(monkeypatch: p
             await started.stop()
             assert not gone.is_set()
             results = tool_results((await state_of(runtime))["values"])
-            assert results["c1"] == ("error", "Cancelled by the user.")
+            assert results["c1"] == ("error", BEGUN_RESULT)
             await frames_of(runtime.start(turn(choice, said("next", "u2"), run_id="run-2", intents=intents)))
             release.set()
             await gone.wait()

@@ -115,6 +115,9 @@ def test_the_database_itself_refuses_a_second_active_run(tmp_path: Path) -> None
     [
         (runs._ACTIVE, 3, "runs_active"),
         (runs._FRONT, 3, "runs_queue"),
+        (runs._STOPPED, 3, "runs_stopped"),
+        (runs._RESUMES, 1, "runs_queue"),
+        (runs._RELEASE, 4, "runs_active"),
         (runs._UNFINISHED, 2, "runs_unfinished"),
         (runs._WAITING, 3, "runs_queue"),
         (runs._RENEW, 4, "runs_active"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -172,32 +173,92 @@ def test_a_child_leads_its_own_session() -> None:
     asyncio.run(scene())
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's parent-death signal")
-def test_a_guarded_child_dies_when_its_parent_is_killed() -> None:
-    parent = (
-        "import asyncio, sys\n"
-        "from pizzabot_hookspecs.support.processes import start\n"
-        "async def main():\n"
-        f"    child = await start([sys.executable, '-c', {WAITS!r}], guarded=True)\n"
-        "    await child.stdout.readline()\n"
-        "    print(child.pid, flush=True)\n"
-        "    await asyncio.Event().wait()\n"
-        "asyncio.run(main())\n"
-    )
+PARENT = """
+import asyncio, json, sys
+from pizzabot_hookspecs.support.processes import running
+async def main():
+    async with running(json.loads(sys.argv[1]), stdin=False) as process:
+        print((await process.stdout.readline()).decode().strip(), process.pid, flush=True)
+        await asyncio.Event().wait()
+asyncio.run(main())
+"""
+BLIND = "import os; vars(os).pop('pidfd_open', None); from pizzabot_hookspecs.support import guard; "
 
-    async def scene() -> None:
-        process = await start([sys.executable, "-c", parent])
-        [child] = await pids(process)
-        handle = os.pidfd_open(child)
-        process.kill()
-        gone = asyncio.Event()
-        asyncio.get_running_loop().add_reader(handle, gone.set)
+
+async def end_of(pid: int) -> None:
+    """Until the process is gone or a zombie: its descriptor becomes readable then."""
+    handle = os.pidfd_open(pid)
+    gone = asyncio.Event()
+    asyncio.get_running_loop().add_reader(handle, gone.set)
+    try:
         await asyncio.wait_for(gone.wait(), 3)
+    finally:
         asyncio.get_running_loop().remove_reader(handle)
         os.close(handle)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors of processes")
+def test_a_family_that_ignores_term_dies_with_the_killed_process_that_ran_it() -> None:
+    async def scene() -> None:
+        parent = await start([sys.executable, "-c", PARENT, json.dumps(family(stubborn=True))])
+        members = await pids(parent)
+        assert len(members) == 3, "the command, what it started, and the guard"
+        parent.kill()
+        await asyncio.gather(*map(end_of, members))
+        await terminate_group(parent)
+
+    asyncio.run(scene())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors of processes")
+def test_without_descriptors_of_processes_a_guard_looks_for_its_parent_itself() -> None:
+    parent = (
+        "import json, os, subprocess, sys\n"
+        "guarding = [sys.executable, '-c', sys.argv[1], str(os.getpid()), *json.loads(sys.argv[2])]\n"
+        "subprocess.Popen(guarding, start_new_session=True).wait()\n"
+    )
+    blind = BLIND + "import sys; guard.guard(int(sys.argv[1]), sys.argv[2:])"
+
+    async def scene() -> None:
+        process = await start([sys.executable, "-c", parent, blind, json.dumps(family(stubborn=True))])
+        members = await pids(process)
+        process.kill()
+        await asyncio.gather(*map(end_of, members))
         await terminate_group(process)
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("exit 3", 3), ("kill -KILL $$", -signal.SIGKILL), ("kill -USR1 $$", -signal.SIGUSR1)]
+)
+def test_a_guard_ends_as_its_command_does(command: str, code: int) -> None:
+    async def scene() -> int | None:
+        async with running_child(["sh", "-c", command], stdin=False) as process:
+            assert await process.communicate() == (b"", b"")
+        return process.returncode
+
+    assert asyncio.run(scene()) == code
+
+
+@pytest.mark.parametrize(("method", "code"), [("terminate", -signal.SIGTERM), ("kill", -signal.SIGKILL)])
+def test_what_is_sent_to_a_guarded_process_reaches_its_command(method: str, code: int) -> None:
+    async def scene() -> None:
+        async with running_child(family()) as process:
+            members = await pids(process)
+            getattr(process, method)()
+            assert await exited(process) == code
+        assert not any(running(pid) for pid in members)
+
+    asyncio.run(scene())
+
+
+def test_a_guarded_command_reads_writes_and_breaks_pipes_as_any_other() -> None:
+    async def scene() -> tuple[bytes, bytes]:
+        async with running_child(["sh", "-c", "cat; yes | head -n 1"]) as process:
+            return await process.communicate(b"what it is told\n")
+
+    assert asyncio.run(scene()) == (b"what it is told\ny\n", b"")
 
 
 def test_a_guarded_command_that_does_not_exist_says_so() -> None:

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "host"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from engine_rig import EVERYTHING, collect_until, log_of, open_storage, rig, start
-from facts import Told, frame_of, with_facts, without_bulk
+from fold_facts import Told, frame_of, with_facts, without_bulk
 
 from pizzabot.testing.runtime_contract.kit import call, decided
 from pizzabot.testing.runtime_contract.workbench import Workbench
@@ -29,7 +29,9 @@ from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
 
 THREAD = "t"
 BASE = 1_796_000_000_000
-_IDS = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=run_)[0-9a-f]{32}|\b[0-9a-f]{32}\b")
+_IDS = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<=run_)[0-9a-f]{32}|\b[0-9a-f]{32}\b"
+)
 
 
 @dataclass
@@ -77,9 +79,7 @@ async def _staged(folder: Path, told: Told, script: Any) -> AsyncIterator[Stage]
         bench = Workbench()
         below = tuple(one for one in bench.tools if one.tool.name in ("look", "send"))
         clerk = SubagentSpec(name="clerk", description="works", prompt="You are the clerk.", tools=below)
-        await runtime.prepare(
-            RuntimeServices(graph_storage=storage, tools=tuple(bench.tools), subagents=(clerk,))
-        )
+        await runtime.prepare(RuntimeServices(graph_storage=storage, tools=tuple(bench.tools), subagents=(clerk,)))
 
         async def resolve(_model_id: str | None, /) -> Any:
             return chosen(model)
@@ -169,7 +169,10 @@ _TASK = call("task", "c5", description="Do it\nwell.", subagent_type="clerk")
 SCENES: dict[str, list[tuple[Script, Scene]]] = {
     "text": [([Reply("Tell me about pizza 🍕.")], _one_turn)],
     "reasoning": [
-        ([Reply(pieces=[*_blocks("reasoning", 0, "a long ", "thought"), *_blocks("text", 1, "So ", "be it.")])], _one_turn)
+        (
+            [Reply(pieces=[*_blocks("reasoning", 0, "a long ", "thought"), *_blocks("text", 1, "So ", "be it.")])],
+            _one_turn,
+        )
     ],
     "tool": [([Reply("", tool_calls=[call("look", "c1", what="x")]), Reply("seen")], _one_turn)],
     "parallel tools": [([Reply("Let me see.", tool_calls=_MANY), Reply("ok")], _one_turn)],
@@ -205,15 +208,11 @@ SCENES: dict[str, list[tuple[Script, Scene]]] = {
         )
     ],
     "question": [([Reply("", tool_calls=[call("ask", "c1", question="Which size?")]), Reply("thanks")], _answer)],
-    "stop in the middle of a text": [
-        ([Reply("one two three four five", gate=_STOPPED, gate_before=3)], _stop_in_text)
-    ],
+    "stop in the middle of a text": [([Reply("one two three four five", gate=_STOPPED, gate_before=3)], _stop_in_text)],
     "stop in the middle of a tool": [
         ([Reply("Wait.", tool_calls=[call("hold", "c1", what="it"), call("look", "c2", what="x")])], _stop_in_a_tool)
     ],
-    "replaced": [
-        ([Reply("one two three", gate=_REPLACED, gate_before=2), Reply("something else")], _replace)
-    ],
+    "replaced": [([Reply("one two three", gate=_REPLACED, gate_before=2), Reply("something else")], _replace)],
     "crash and recovery": [
         ([Reply("one two three four", gate=_CRASHED, gate_before=2)], _crash),
         ([Reply("one two three four")], _recover),
