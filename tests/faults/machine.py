@@ -10,7 +10,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import Any
 
-from engine_rig import open_storage, rig
+from engine_rig import not_released, open_storage, rig
 
 from pizzabot.testing.scripted_runtime import ScriptedMemory, ScriptedRuntime, _ScriptedRun
 from pizzabot_hookspecs import LOCAL
@@ -101,6 +101,7 @@ class Life:
 
     async def kill(self) -> None:
         self._storage.is_cut = True
+        self._storage.release_runs = not_released  # type: ignore[attr-defined]
         await self._end()
 
     async def shut_down(self) -> None:

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from machine import Life, Reader
 
+from pizzabot.host.runs.stopping import ends_a_turn
 from pizzabot.testing.scripted_runtime import ScriptedMemory
 from pizzabot_hookspecs import LOCAL
 from pizzabot_hookspecs.interrupts import InterruptKind
@@ -158,10 +159,8 @@ class Schedules(RuleBasedStateMachine):
 
         async def scene():
             again = await start(self.parts, thread_id, text, message_id=message_id, multitask_strategy=strategy)
-            if again["type"] == "success":
-                assert again["result"]["run_id"] == run_id, "the same message became a second run"
-            else:
-                assert again["error"] == "idempotency_mismatch", again
+            assert again["type"] == "success", again
+            assert again["result"]["run_id"] == run_id, "the same message became a second run"
             await self.after(wait)
 
         self.act(scene())
@@ -200,7 +199,13 @@ class Schedules(RuleBasedStateMachine):
         async def scene():
             target = await self.parts.storage.next_pending(thread_id, caller=LOCAL) if pending else None
             run_id = None if target is None else target.run_id
+            asked = await self.open(thread_id)
             await self.parts.runs.stop(thread_id, run_id, caller=LOCAL, wait_seconds=0)
+            left = {found.interrupt_id for found in await self.open(thread_id)}
+            for found in asked:  # on a thread that only waits, a stop ends the turn that asked
+                if found.interrupt_id not in left:
+                    self.decided[thread_id, found.interrupt_id] = "stopped"
+                    self.forbidden.update(one["name"] for one in found.payload.get("action_requests", ()))
             await self.after(wait)
 
         self.act(scene())
@@ -284,26 +289,38 @@ class Schedules(RuleBasedStateMachine):
         assert log[: len(self.log[thread_id])] == self.log[thread_id], "an event was lost or changed"
         assert [event.seq for event in log] == list(range(1, len(log) + 1))
         self.log[thread_id] = log
+        await self.see_stops(thread_id, log)
         runs = [await storage.run(run_id, caller=LOCAL) for run_id in self.admitted[thread_id]]
         assert None not in runs, "an admitted message was lost"
         unfinished = await storage.unfinished_runs(caller=LOCAL)  # one look: between two, one ends and one begins
         assert sum(run.status.active for run in unfinished if run.thread_id == thread_id) <= 1
         # The log was read first: what ended since then has its end in the log that is read next.
         ended = {run.run_id for run in runs if run.status.final}
-        ends = Counter(event.run_id for event in await self.events(thread_id) if is_end(event))
+        later = await self.events(thread_id)
+        await self.see_stops(thread_id, later)
+        ends = Counter(event.run_id for event in later if is_end(event))
         assert set(ends.values()) <= {1}, "a run ended twice"
         assert ended <= set(ends), "a run is final and its readers do not know"
         assert set(ends) <= set(self.admitted[thread_id]), "a run that nobody asked for"
         queued = [run for run in runs if run.run_id in self.queued[thread_id] and "resumes" not in run.options]
         begun = [run.first_seq for run in queued if run.first_seq is not None]
         assert begun == sorted(begun), "queued messages changed their order"
-        check_nobody_is_passed_over(await self.events(thread_id), {run.run_id: run for run in runs})
+        now = await self.events(thread_id)
+        await self.see_stops(thread_id, now)
+        known = {run_id: await storage.run(run_id, caller=LOCAL) for run_id in self.admitted[thread_id]}
+        check_nobody_is_passed_over(now, known)
         seen = [list(reader.seen) for reader in self.readers if reader.thread_id == thread_id]
         log = await self.events(thread_id)
         for events in seen:  # taken before the log was read: what is shown is stored already
             assert events == list(log[: len(events)])
         for found in await storage.open_interrupts(thread_id, caller=LOCAL):
             assert (thread_id, found.interrupt_id) not in self.decided, "a decided question is open again"
+
+    async def see_stops(self, thread_id, log):
+        """The runs that ended a turn which only waited: nobody else admitted those."""
+        for run_id in {event.run_id for event in log} - set(self.admitted[thread_id]):
+            if ends_a_turn(await self.parts.storage.run(run_id, caller=LOCAL)):
+                self.admitted[thread_id][run_id] = "stop"
 
     async def events(self, thread_id):
         return await self.parts.storage.events(thread_id, after=0, limit=100_000, caller=LOCAL)

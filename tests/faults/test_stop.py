@@ -165,3 +165,21 @@ def test_a_tool_that_fails_is_told_to_the_model_and_the_run_goes_on(serve):
         check_log(server, "t", record)
 
     play(scene())
+
+
+def test_of_twenty_messages_that_replace_each_other_at_once_none_is_lost_to_the_model_or_the_person(serve):
+    server = serve()
+
+    async def scene():
+        async with watched(server, "t") as (client, record):
+            await frames_of(client, "t", await begun(client, "t", "before"))
+            said = [f"[[pace 0.2]] one two m{number}" for number in range(20)]
+            for text in said[:-1]:
+                await begun(client, "t", text)
+            last = await begun(client, "t", "the last")
+            assert ending(await frames_of(client, "t", last)) == ("completed", None)
+            heard = [text for kind, text in texts(await client.state("t")) if kind == "human"]
+            assert heard == ["before", *said[:-1], "the last"]
+            check_log(server, "t", record)
+
+    play(scene())

@@ -83,9 +83,7 @@ class GraphRun:
         await self._settle(work)
 
     async def _frames(self) -> AsyncIterator[Frame]:
-        engine = await self._unless_stopped(self._ready())
-        if engine is None:
-            return
+        engine = await self._ready()  # a stop does not cut this short: what the person said has to be kept
         graph = None if self._turn.settle else await self._unless_stopped(self._graph(engine))
         work = self._work = self._begin(engine, graph or engine.reader)
         if not self._stopping.is_set() and not self._turn.settle:

@@ -161,10 +161,15 @@ class ThreadMemory:
             for message in streamed
             if message.at_root and message.id not in known and message.text
         )
-        if steps or (snapshot is not None and snapshot.next):
+        if steps or (snapshot is not None and (snapshot.next or await self._has_pending_writes(snapshot))):
             steps.append([StateUpdate(None, END)])
             await self._graph.abulk_update_state(self._config, steps)
         return await self.snapshot()
+
+    async def _has_pending_writes(self, snapshot: StateSnapshot) -> bool:
+        """Whether the state shows what only an unfinished step has written: the next message would discard it."""
+        saved = await self._checkpointer.aget_tuple(snapshot.config)
+        return saved is not None and bool(saved.pending_writes)
 
     async def withdraw(self, said: Sequence[BaseMessage]) -> None:
         """Take back what was said and cannot be answered: a message that does not fit would fail every later turn too.

@@ -334,9 +334,10 @@ class RunEngine:
         if drivers:
             await asyncio.wait(drivers, timeout=SHUTDOWN_SECONDS)
         try:
-            await self._storage.release_runs(self._server_id, caller=SYSTEM)
-        except PizzabotError as error:  # then they count as lost in a crash
-            self._services.logger.error("run.not_released", code=error.code, detail=error.detail)
+            async with asyncio.timeout(SHUTDOWN_SECONDS):
+                await self._storage.release_runs(self._server_id, caller=SYSTEM)
+        except (PizzabotError, TimeoutError) as error:  # then they count as lost in a crash
+            self._services.logger.error("run.not_released", cause=type(error).__name__, detail=str(error))
 
     async def when_idle(self) -> None:
         """Until the runs that are active now have settled."""

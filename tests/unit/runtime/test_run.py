@@ -94,16 +94,18 @@ def test_a_runtime_that_could_not_be_prepared_says_so_to_every_turn() -> None:
     run(scenario())
 
 
-def test_a_turn_that_is_stopped_while_it_waits_for_the_runtime_ends_at_once() -> None:
+def test_a_turn_that_is_stopped_while_it_waits_for_the_runtime_keeps_what_was_said() -> None:
     async def scenario() -> None:
-        _, model = model_of(Reply("Hello"))
+        model, choice = model_of(Reply("Hello"))
         async with DeepAgentsRuntime(RuntimeSettings()) as runtime:
-            started = runtime.start(turn(model, said("hi")))
+            started = runtime.start(turn(choice, said("hi")))
             listener = Listener(started)
             await asyncio.sleep(0)
             await started.stop()
+            await runtime.prepare(RuntimeServices(graph_storage=MemoryGraphStorage()))
             await listener.task
-            assert listener.frames == []
+            assert conversation((await state_of(runtime))["values"]) == [("human", "hi")]
+            assert model.calls == []
 
     run(scenario())
 
