@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import orjson
+
 from pizzabot_builtin_plugins.http_server.json_bodies import decode
 from pizzabot_hookspecs import InvalidRequest
 
@@ -80,3 +82,8 @@ def not_there(body: Mapping[str, Any], *fields: str) -> None:
     for field in fields:
         if body.get(field):
             raise refused(field, "is not supported here; leave it out")
+
+
+def same_json(found: object, wanted: object) -> bool:
+    """Equal as JSON: `true` is not 1, as it is in Python."""
+    return orjson.dumps(found, option=orjson.OPT_SORT_KEYS) == orjson.dumps(wanted, option=orjson.OPT_SORT_KEYS)

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from pizzabot_builtin_plugins.http_server.body_fields import same_json
 from pizzabot_builtin_plugins.http_server.checkpoint_names import CheckpointName, selected
 from pizzabot_builtin_plugins.http_server.json_bodies import encode
 from pizzabot_hookspecs import Caller, NotFound, TooLarge
@@ -91,7 +92,8 @@ def _takes_all(query: HistoryQuery) -> bool:
 def _fits(state: ThreadState, query: HistoryQuery) -> bool:
     if query.checkpoint.checkpoint_id not in (None, _id_of(state)):
         return False
-    return all(key in state["metadata"] and state["metadata"][key] == value for key, value in query.metadata.items())
+    metadata = state["metadata"]
+    return all(key in metadata and same_json(metadata[key], value) for key, value in query.metadata.items())
 
 
 def _id_of(state: ThreadState) -> str | None:

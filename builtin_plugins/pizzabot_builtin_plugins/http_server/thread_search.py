@@ -14,6 +14,7 @@ from pizzabot_builtin_plugins.http_server.body_fields import (
     mapping,
     not_there,
     one_of,
+    same_json,
     selection,
     texts,
 )
@@ -145,7 +146,7 @@ def _contains(found: object, wanted: object) -> bool:
     """Objects may have more keys than are wanted, at every level; everything else is equal."""
     if isinstance(found, dict) and isinstance(wanted, dict):
         return all(key in found and _contains(found[key], value) for key, value in wanted.items())
-    return found == wanted
+    return same_json(found, wanted)
 
 
 def _sort_key(thread: Thread, sort_by: str | None) -> tuple[Any, ...]:

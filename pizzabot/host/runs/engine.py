@@ -169,6 +169,8 @@ class RunEngine:
 
         One that is sent again does not: it may be the message that led to the question, or the answer to an older one.
         """
+        if request.config.get("checkpoint_id") is not None:
+            return None  # a fork says something elsewhere
         waiting = await self._storage.open_interrupts(request.thread_id, caller=caller)
         if not waiting or not request.messages or not all(accepts_text(interrupt) for interrupt in waiting):
             return None

@@ -7,13 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pizzabot.host.ids import checked_id, uuid7
 from pizzabot.host.runs.engine import Changed, RunEngine
 from pizzabot.host.runs.hub import Hub
-from pizzabot.host.text import clean
+from pizzabot.host.text import clean, to_json
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, KeepsHistory
 from pizzabot_hookspecs.storage_backends import Storage, Thread, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue, Namespace, ThreadState
 
 MAX_METADATA_KEYS = 64
+MAX_METADATA_BYTES = 16 * 1024
+"""Of a thread's metadata as JSON: lists of threads repeat it."""
 MAX_PAGE = 200
 """Threads in one answer."""
 MAX_HISTORY = 1_000
@@ -55,9 +57,12 @@ class HostThreads:
             )
         if metadata is not None and len(metadata) > MAX_METADATA_KEYS:
             raise InvalidRequest("invalid_argument", f"metadata has more than {MAX_METADATA_KEYS} keys")
+        cleaned = clean(dict(metadata or {}))
+        if len(to_json(cleaned)) > MAX_METADATA_BYTES:
+            raise _wrong("metadata", f"at most {MAX_METADATA_BYTES} bytes of JSON")
         wanted = uuid7() if thread_id is None else checked_id(thread_id, what="thread_id")
         try:
-            created = await self._storage.create_thread(wanted, metadata=clean(dict(metadata or {})), caller=caller)
+            created = await self._storage.create_thread(wanted, metadata=cleaned, caller=caller)
         except Conflict:
             mine = await self._storage.thread(wanted, caller=caller)
             if if_exists == "raise" or mine is None:

@@ -91,3 +91,15 @@ def test_a_runtime_without_the_capability_and_a_thread_of_somebody_else_are_told
                 assert wrong.value.code == "invalid_argument"
 
     run(scene())
+
+
+def test_metadata_of_more_than_sixteen_kilobytes_is_refused_and_makes_no_thread(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            with pytest.raises(InvalidRequest) as refused:
+                await parts.threads.create("t", metadata={"k": "x" * 16_400}, caller=LOCAL)
+            assert (refused.value.code, list(refused.value.fields)) == ("invalid_argument", ["metadata"])
+            with pytest.raises(NotFound):
+                await parts.threads.get("t", caller=LOCAL)
+
+    run(scene())
