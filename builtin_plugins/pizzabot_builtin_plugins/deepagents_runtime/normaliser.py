@@ -2,8 +2,8 @@
 """LangGraph's v3 events as frames of the wire (design/wire.md §9, whose rows are named where they are done).
 
 The host adds the root's lifecycle, numbers and ids (rows 1, 2, 10) and settles messages that were cut off. `tasks` and
-`updates` are not asked for (row 12). Full state goes out twice a turn at most per namespace: as it begins and at the
-end. What a turn asks the person for comes last of all: it cannot be answered before the turn has ended.
+`updates` are not asked for (row 12). Full state goes out as a graph begins, with each step that adds a message while
+there are few, and at the end: clients take a message's place in the history from the checkpoint before it. What a turn asks the person for comes last of all: it cannot be answered before the turn has ended.
 """
 
 from __future__ import annotations
