@@ -3,7 +3,8 @@
 
 The host adds the root's lifecycle, numbers and ids (rows 1, 2, 10) and settles messages that were cut off. `tasks` and
 `updates` are not asked for (row 12). Full state goes out as a graph begins, with each step that adds a message while
-there are few, and at the end: clients take a message's place in the history from the checkpoint before it. What a turn asks the person for comes last of all: it cannot be answered before the turn has ended.
+there are few, and at the end: clients take a message's place in the history from the checkpoint before it. What a turn
+asks the person for comes last of all: it cannot be answered before the turn has ended.
 """
 
 from __future__ import annotations
