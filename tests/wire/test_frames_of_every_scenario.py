@@ -188,11 +188,8 @@ def _plain_ids(log):
 
 
 def _values_first(log):
-    places = [
-        (method, [i for i, frame in enumerate(log) if frame["method"] == method and not frame["params"]["namespace"]])
-        for method in ("checkpoints", "values")
-    ]
-    first, then = (log[found[-1]] for _, found in places)
+    last = max(i for i, frame in enumerate(log) if frame["method"] == "values" and not frame["params"]["namespace"])
+    first, then = log[last - 1], log[last]
     first["method"], then["method"] = then["method"], first["method"]
     first["params"]["data"], then["params"]["data"] = then["params"]["data"], first["params"]["data"]
 

@@ -59,8 +59,11 @@ class Normaliser:
         self._open: dict[str, OpenMessage] = {}
         self._snapshots: dict[Namespace, Snapshot] = {}
         self._begun: dict[Namespace, int] = {}
+        self._shown: set[Namespace] = set()
         self._agents: dict[Namespace, str] = {(): ORCHESTRATOR}
         self._waiting: Namespace | None = None
+        self._unshown: set[Namespace] = set()
+        """Where a checkpoint was told since the state was: an interrupt repeats a state that has no new one."""
         self._asked: dict[str, tuple[Namespace, Any]] = {}
         self._now = 0
         self._by_method: dict[str, Callable[[Mapping[str, Any], Namespace], Iterable[Frame]]] = {
@@ -213,6 +216,7 @@ class Normaliser:
     def _checkpoints(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
         frames = [] if self._waiting in (None, namespace) else self._show_waiting()
         frames.append(self._frame("checkpoints", checkpoint_envelope(params["data"]), namespace))
+        self._unshown.add(namespace)
         if self._waiting == namespace:
             frames.extend(self._show_waiting())
         return frames
@@ -223,7 +227,11 @@ class Normaliser:
 
     def _show(self, namespace: Namespace) -> list[Frame]:
         snapshot = self._snapshots.pop(namespace, None)
-        return [] if snapshot is None else [self._values_frame(snapshot.values, namespace)]
+        if snapshot is None or (namespace in self._shown and namespace not in self._unshown):
+            return []
+        self._unshown.discard(namespace)
+        self._shown.add(namespace)
+        return [self._values_frame(snapshot.values, namespace)]
 
     def _values_frame(self, values: Mapping[str, Any], namespace: Namespace) -> Frame:
         return self._frame("values", public_values(values, agent=self._agents.get(namespace)), namespace)

@@ -132,9 +132,9 @@ def test_a_later_state_is_held_until_the_end_and_only_the_newest_is_told() -> No
 
 def test_states_of_subagents_are_closed_before_the_roots() -> None:
     normaliser = Normaliser()
-    feed(normaliser, event("values", {}), checkpoint("c1"), event("values", {"root": 2}))
+    feed(normaliser, event("values", {}), checkpoint("c1"), event("values", {"root": 2}), checkpoint("c2"))
     feed(normaliser, event("values", {}, namespace=("tools:1",)), checkpoint("s1", namespace=("tools:1",)))
-    feed(normaliser, event("values", {"inner": 2}, namespace=("tools:1",)))
+    feed(normaliser, event("values", {"inner": 2}, namespace=("tools:1",)), checkpoint("s2", namespace=("tools:1",)))
     assert [frame.namespace for frame in normaliser.close()] == [("tools:1",), ()]
 
 
@@ -248,3 +248,11 @@ def test_a_long_state_is_shown_at_its_turns_ends_only_and_a_short_one_with_every
         shown += normaliser.close()
         states = [frame for frame in shown if frame.method == "values"]
         assert [len(frame.data["messages"]) for frame in states] == expected
+
+
+def test_a_state_that_was_shown_is_not_shown_again_where_an_interrupt_repeats_it() -> None:
+    normaliser = Normaliser()
+    feed(normaliser, event("values", {"messages": [AIMessage("hi", id="1")]}), checkpoint("c1"))
+    repeated = event("values", {"messages": [AIMessage("hi", id="1")]}, interrupts=(SimpleNamespace(id="i", value={}),))
+    feed(normaliser, repeated)
+    assert [frame.method for frame in normaliser.close()] == ["input.requested"]
