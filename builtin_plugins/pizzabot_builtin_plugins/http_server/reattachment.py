@@ -31,9 +31,8 @@ Key: TypeAlias = tuple[str, str]
 
 
 def is_watcher(wanted: Subscription) -> bool:
-    """Whether this is the SDK's always-on watcher, before its first event."""
-    asked = wanted.filter
-    return asked.view is ClientView.PYTHON and wanted.since is None and asked.channels == _WATCHED
+    """Whether this is the SDK's always-on watcher, with a cursor once it has seen an event."""
+    return wanted.filter.view is ClientView.PYTHON and wanted.filter.channels == _WATCHED
 
 
 class Reattachment:
