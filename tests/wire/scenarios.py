@@ -35,6 +35,7 @@ class Scenario:
     """`script(mark)` is the message; `mark` makes its gate the test's own.
 
     `gate`       where the run is in its middle: it stands there while the test does something to it; None: `sees`
+    `siblings`   tools that run beside the one at the gate and have ended by then
     `sees`       text that has come by then
     `answers`    of a run that asks before it comes to its gate, by the `to` or the question of what is asked
     `texts`      whole messages with text, of the root; `reasoning` that of all of them
@@ -46,6 +47,7 @@ class Scenario:
     name: str
     script: Callable[[str], str]
     gate: str | None = None
+    siblings: tuple[str, ...] = ()
     sees: str = ""
     answers: dict[str, Any] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
@@ -112,6 +114,7 @@ SCENARIOS = [
             f"[[then]] {tool('boom', why='x')} [[then]] ok"
         ),
         gate="look",
+        siblings=("note",),
         texts=("Let me see.", "ok"),
         tools=lambda mark: [
             Call("boom", {"why": "x"}, error="boom: x"),

@@ -55,9 +55,35 @@ async def middle(place: Place, thread_id: str, scenario: Scenario, mark: str) ->
     if scenario.gate:
         gate = f"{scenario.gate} {mark}"
         await in_thread(lambda: place.gates.reached(gate))
+        await stored(place, thread_id, scenario, mark)
         return
     async with HttpConversation(place.server.http) as observer:
         await frame_with(observer, thread_id, scenario.sees)
+
+
+async def stored(place: Place, thread_id: str, scenario: Scenario, mark: str) -> None:
+    """Wait until the log has the call at the gate, and with it all that came before, and the ends of its `siblings`.
+
+    What a tool has told and the log not yet, in the milliseconds between, a kill takes away from those who watch.
+    """
+    async with HttpConversation(place.server.http) as observer:
+        stream = observer.frames(thread_id, since=0)
+        try:
+            missing = {(scenario.gate, "tool-started"), *((name, "tool-finished") for name in scenario.siblings)}
+            names: dict[str, str] = {}
+            async for frame in stream:
+                data = frame["params"]["data"]
+                if frame["method"] != "tools":
+                    continue
+                if data["event"] == "tool-started":
+                    names[data["tool_call_id"]] = data["tool_name"]
+                    if data["tool_name"] == scenario.gate and mark not in str(data["input"]):
+                        continue
+                missing.discard((names.get(data["tool_call_id"]), data["event"]))
+                if not missing:
+                    return
+        finally:
+            await stream.aclose()
 
 
 async def answered(talk: Talk, place: Place, scenario: Scenario, mark: str, happens: Happens) -> asyncio.Task[Scope]:
