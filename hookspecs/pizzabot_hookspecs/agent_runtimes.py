@@ -65,7 +65,12 @@ class AgentRun(Protocol):
         """Frames in order, without root lifecycle. Raises what went wrong; the host classifies and closes the log.
 
         A run that waits ends with `input.requested` frames: `interrupt_id`, `kind` (`approval` or `input`), and the
-        payload of `NewInterrupt` as `payload` and as `value`.
+        payload of `NewInterrupt` as `payload` and as `value`. The root's `checkpoints` frames tell where the turn can
+        be branched from: the first one's `parent_id` is what it began on, the last one's `id` what it left.
+
+        Names of `custom` frames that begin with `pizzabot.` are the product's: of a runtime's, the host takes
+        `pizzabot.context` (`{v: 1, reason: "auto", tokens_before, tokens_after}`, where the model's context was
+        shortened in the turn) and drops the others. What tools and graphs say under such a name, a runtime drops.
         """
         ...
 
@@ -104,7 +109,7 @@ class RuntimeServices:
 class AgentRuntime(Protocol):
     """Turns messages into frames and keeps the model's memory (checkpoints). The person's log is the host's.
 
-    May also be a `KnowsSettledCalls` and a `KeepsHistory`.
+    May also be a `KnowsSettledCalls`, a `KeepsHistory`, a `KeepsBranches` and a `CompactsContext`.
     """
 
     async def prepare(self, services: RuntimeServices, /) -> None:
@@ -164,6 +169,49 @@ class KeepsHistory(Protocol):
 
         Raises `NotFound` `no_such_checkpoint`, `InvalidRequest` `invalid_values`, `no_such_node`.
         """
+        ...
+
+
+@runtime_checkable
+class KeepsBranches(Protocol):
+    """A capability of an `AgentRuntime`: go back to an earlier state and on from there. No run goes on meanwhile."""
+
+    async def tip(self, thread_id: str, /, *, caller: Caller) -> str | None:
+        """The id of the newest checkpoint of the thread's root, None where there is none."""
+        ...
+
+    async def has_checkpoint(self, thread_id: str, checkpoint_id: str, /, *, caller: Caller) -> bool: ...
+
+    async def go_to(self, thread_id: str, checkpoint_id: str, /, *, caller: Caller) -> str:
+        """Make the state of an earlier checkpoint the newest one, by an empty copy; the copy's id.
+
+        What the copied state waits for does not wait in the copy. Raises `NotFound` `no_such_checkpoint`.
+        """
+        ...
+
+    async def copy_thread(self, thread_id: str, checkpoint_id: str, target_id: str, /, *, caller: Caller) -> None:
+        """Give the thread `target_id`, which has none, the checkpoint and all it came from, under the same ids.
+
+        Raises `NotFound` `no_such_checkpoint`.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compaction:
+    """What shortening a context did: tokens of what the model is sent, before and after, and the new checkpoint."""
+
+    tokens_before: int
+    tokens_after: int
+    checkpoint_id: str
+
+
+@runtime_checkable
+class CompactsContext(Protocol):
+    """A capability of an `AgentRuntime`: shorten what the model is sent of a thread. Its messages stay as they are."""
+
+    async def compact(self, thread_id: str, model: ChosenModel, /, *, caller: Caller) -> Compaction:
+        """Raises `Conflict` `nothing_to_compact` where there is too little to shorten: no model was called then."""
         ...
 
 

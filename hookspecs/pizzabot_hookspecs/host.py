@@ -223,9 +223,127 @@ class Runs(Protocol):
         ...
 
 
+class ExportFormat(StrEnum):
+    MARKDOWN = "md"
+    JSON = "json"
+
+
+class ExportBranches(StrEnum):
+    """The path to the thread's head alone, or every branch."""
+
+    PATH = "path"
+    ALL = "all"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Export:
+    """A whole conversation as a file. It is complete before it is handed out; `chunks` is closed with `aclose()`.
+
+    `size` is in bytes; `as_of_seq` the last event in it, `turns` how many turns it has. `file_name` is ASCII.
+    """
+
+    media_type: str
+    file_name: str
+    size: int
+    as_of_seq: int
+    turns: int
+    chunks: AsyncGenerator[bytes, None]
+
+
+class Transcripts(Protocol):
+    """The conversation as the person sees it: the log, folded (spec/12 §1.1). Answers are JSON as the fold makes it;
+    docs/use/protocol.md describes them."""
+
+    async def page(
+        self,
+        thread_id: str,
+        /,
+        *,
+        limit: int = 20,
+        before_seq: int | None = None,
+        around_seq: int | None = None,
+        head: str | None = None,
+        namespace: Namespace = (),
+        caller: Caller,
+    ) -> Mapping[str, Any]:
+        """Turns of the path to the head, or to `head`: the newest, those before a `seq`, or those around one.
+
+        Exact as of `asOfSeq`, with what is being written now. Raises `NotFound` `no_such_thread`, `no_such_turn`;
+        `InvalidRequest` `invalid_argument` for a limit outside 1..100 or both `before_seq` and `around_seq`.
+        """
+        ...
+
+    async def items(
+        self,
+        thread_id: str,
+        turn_id: str,
+        /,
+        *,
+        limit: int = 100,
+        before_seq: int | None = None,
+        namespace: Namespace = (),
+        caller: Caller,
+    ) -> Mapping[str, Any]:
+        """Older items of one turn, those that its page left out. Raises like `page`; a limit is 1..200."""
+        ...
+
+    async def tool_text(
+        self, thread_id: str, call_id: str, part: str, /, *, item_id: str | None = None, caller: Caller
+    ) -> str:
+        """The whole `input` or `output` of a tool call, as it was written.
+
+        `item_id` chooses among several calls of one id; without it the newest counts. Raises `NotFound`
+        `no_such_tool_call`, also where that part is missing; `InvalidRequest` `invalid_argument` for another part.
+        """
+        ...
+
+    async def export(
+        self,
+        thread_id: str,
+        /,
+        *,
+        format: ExportFormat = ExportFormat.MARKDOWN,  # noqa: A002 - the query's word
+        branches: ExportBranches = ExportBranches.PATH,
+        caller: Caller,
+    ) -> Export:
+        """All of the conversation, or an error and nothing. Raises `NotFound` `no_such_thread`, `TooLarge`
+        `export_too_large`."""
+        ...
+
+    async def choose_head(self, thread_id: str, turn_id: str, /, *, caller: Caller) -> Mapping[str, JsonValue]:
+        """Go to a turn's branch: its leaf that was used last becomes the head. `{turnId}`, the leaf.
+
+        Raises `NotFound` `no_such_turn`; `Conflict` `thread_busy`, `interrupt_pending`, `turn_not_settled`,
+        `checkpoint_gone`; `InvalidRequest` `not_supported` where the runtime cannot.
+        """
+        ...
+
+    async def fork(
+        self, thread_id: str, turn_id: str | None = None, /, *, new_thread_id: str | None = None, caller: Caller
+    ) -> Thread:
+        """A new thread with the conversation up to a turn, its last one where None is given. The old one stays.
+
+        Raises what `choose_head` raises, `Conflict` `thread_exists`, `TooLarge` `thread_too_large`.
+        """
+        ...
+
+    async def compact(
+        self, thread_id: str, /, *, idempotency_key: str | None = None, caller: Caller
+    ) -> Mapping[str, JsonValue]:
+        """Shorten the model's context; what the person sees stays. `{tokensBefore, tokensAfter}`.
+
+        A key compacts once: sent again it gets the first answer. Raises `Conflict` `thread_busy`,
+        `interrupt_pending`, `nothing_to_compact`; `InvalidRequest` `not_supported`; `Unavailable` of the model's.
+        """
+        ...
+
+
 class Host(Protocol):
     @property
     def threads(self) -> Threads: ...
+
+    @property
+    def transcripts(self) -> Transcripts: ...
 
     @property
     def runs(self) -> Runs: ...

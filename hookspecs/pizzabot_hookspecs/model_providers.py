@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pizzabot_hookspecs.offers import Offer, hookspec
@@ -12,13 +13,25 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 
+class InlineReasoning(StrEnum):
+    """Whether a model writes its reasoning into its text, where the host cuts it out (spec/12 §1.1).
+
+    `tags`       between `<think>` and `</think>` at the start of the text or of a line
+    `prefilled`  the same, and the opener may be missing: all before a lone closer is reasoning
+    """
+
+    OFF = "off"
+    TAGS = "tags"
+    PREFILLED = "prefilled"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelDescriptor:
     """What is known of one model. None means unknown, which is not the same as no.
 
     `id` is the provider's own name of the model, without the use (`gpt-5`, not `work:gpt-5`); it may contain colons.
     `context_window` and `max_output_tokens` are tokens, positive. `supports_tools=False` makes the runtime hold a plain
-    conversation with a short prompt.
+    conversation with a short prompt. `inline_reasoning` is cut out by the host in a wrapper round what `build` returns.
     """
 
     id: str
@@ -27,6 +40,7 @@ class ModelDescriptor:
     max_output_tokens: int | None = None
     supports_tools: bool | None = None
     supports_vision: bool | None = None
+    inline_reasoning: InlineReasoning = InlineReasoning.OFF
 
 
 class ModelProvider(Protocol):

@@ -1,6 +1,6 @@
 """Kind `storage_backends`: everything that must survive. One acts, chosen by `[storage] use`; the built-in is `sqlite`.
 
-`Storage` is the sum of six Protocols. Rows go in and come out as frozen dataclasses. Every method filters on
+`Storage` is the sum of seven Protocols. Rows go in and come out as frozen dataclasses. Every method filters on
 `caller.owner`, except for `caller.system`. Times are seconds since the epoch (float) unless a name says otherwise;
 how a backend writes them (SQLite: ISO-8601 UTC text) is its own business. The promises are those of
 design/durable-runs.md; `pizzabot.testing.StorageContract` is the test of them.
@@ -8,7 +8,7 @@ design/durable-runs.md; `pizzabot.testing.StorageContract` is the test of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
@@ -211,6 +211,58 @@ class LogBounds:
     latest_run_seq: int | None
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnRow:
+    """One turn as the host's fold of the log left it. `body` is the host's JSON: a backend keeps it as it is.
+
+    `seq` is the turn's place on the thread, `settled` says that no event can change it any more.
+    """
+
+    turn_id: str
+    seq: int
+    rev: int
+    parent_id: str | None
+    settled: bool
+    body: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TurnPlace:
+    """A `TurnRow` without its body: where the turn stands in the tree of its thread."""
+
+    turn_id: str
+    seq: int
+    rev: int
+    parent_id: str | None
+    settled: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TranscriptIndex:
+    """The rows of a thread's transcript: they are the log up to `cursor`, folded. 0 and empty: nothing was kept yet.
+
+    `summary` is the host's JSON of what belongs to no turn, empty where there is nothing.
+    """
+
+    cursor: int = 0
+    summary: bytes = b""
+    turns: Sequence[TurnPlace] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ThreadCopy:
+    """A thread to store whole: what forking one makes. Everything is the new thread's: its id, runs that are final,
+    events with `seq` from 1 without gaps, each of one of the runs or of none."""
+
+    thread_id: str
+    title: str
+    source: str = "fork"
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    model_id: str | None = None
+    runs: Sequence[Run] = ()
+    events: Sequence[StoredEvent] = ()
+
+
 class ThreadStorage(Protocol):
     async def create_thread(
         self,
@@ -240,7 +292,16 @@ class ThreadStorage(Protocol):
         ...
 
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
-        """Remove the row with its runs, events, interrupts and intents in one transaction; whether there was one."""
+        """Remove the row with its runs, events, transcript, interrupts and intents in one transaction; whether there
+        was one."""
+        ...
+
+    async def adopt_thread(self, copy: ThreadCopy, /, *, caller: Caller) -> Thread:
+        """Store a thread that is a copy, as the caller's, with its runs and its log in one transaction.
+
+        The runs keep their status, times and options; no epoch, lease, key or message id goes with them. Raises
+        `Conflict` `thread_exists`.
+        """
         ...
 
 
@@ -424,6 +485,56 @@ class EventLog(Protocol):
         ...
 
 
+class TranscriptStorage(Protocol):
+    """The thread's own facts, and the transcript as rows. Rows can be dropped at any time: the log makes them anew."""
+
+    async def append_facts(self, thread_id: str, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
+        """Append events that belong to no run, in one transaction that survives power loss; the `seq` of the first.
+
+        The number is taken from the thread's row inside the transaction, so that runs may write at the same time.
+        Raises `NotFound` `no_such_thread`.
+        """
+        ...
+
+    async def latest_fact(self, thread_id: str, names: Collection[str], /, *, caller: Caller) -> StoredEvent | None:
+        """The thread's newest event whose `name` is one of `names`; quick also in a log of a million events."""
+        ...
+
+    async def transcript_index(self, thread_id: str, /, *, caller: Caller) -> TranscriptIndex:
+        """What is kept, every turn without its body, ascending by `seq`. Empty for a thread that is not the caller's.
+
+        One consistent read: cursor, summary and turns are of one moment. 10,000 turns take at most 20 ms.
+        """
+        ...
+
+    async def transcript_turns(
+        self, thread_id: str, turn_ids: Sequence[str], /, *, caller: Caller
+    ) -> Sequence[TurnRow]:
+        """The rows of these turns, ascending by `seq`; ids that are not there are left out. Any number of ids."""
+        ...
+
+    async def put_transcript(
+        self,
+        thread_id: str,
+        turns: Sequence[TurnRow],
+        /,
+        *,
+        after: int,
+        cursor: int,
+        summary: bytes,
+        caller: Caller,
+    ) -> bool:
+        """Insert or replace rows and move the cursor from `after` to `cursor`, in one transaction.
+
+        False, and nothing is written, when the cursor is not `after` (somebody else was quicker) or the thread is gone.
+        """
+        ...
+
+    async def drop_transcript(self, thread_id: str, /, *, caller: Caller) -> None:
+        """Remove the rows and set the cursor to 0. The log stays."""
+        ...
+
+
 class SettingStorage(Protocol):
     async def setting(self, key: str, /, *, caller: Caller) -> JsonValue: ...
 
@@ -440,7 +551,16 @@ class GraphStorage(Protocol):
     async def store(self) -> BaseStore: ...
 
 
-class Storage(ThreadStorage, RunStorage, InterruptStorage, EventLog, SettingStorage, GraphStorage, Protocol):
+class Storage(
+    ThreadStorage,
+    RunStorage,
+    InterruptStorage,
+    EventLog,
+    TranscriptStorage,
+    SettingStorage,
+    GraphStorage,
+    Protocol,
+):
     """Everything. An async context manager opens and closes it; the host does both, and closes it last of all."""
 
     @property

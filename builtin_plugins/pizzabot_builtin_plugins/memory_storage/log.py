@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from pizzabot_builtin_plugins.memory_storage.rows import RunRow, ThreadRow, check_limit, may_touch, run_copy
@@ -15,15 +15,24 @@ from pizzabot_hookspecs.storage_backends import LogBounds, MergedEvents, NewEven
 class LogTables(State):
     def append(self, run_id: str, epoch: int, events: Sequence[NewEvent], *, caller: Caller) -> int:
         row = self._held(run_id, epoch, caller)
-        thread = self._threads[row.run.thread_id]
-        first = thread.thread.next_seq
-        stored = [_stored(event, seq, row.run) for seq, event in enumerate(events, start=first)]
-        thread.events.extend(stored)
-        thread.thread = replace(thread.thread, next_seq=first + len(stored))
-        if stored and row.first_seq is None:
+        first = self._append(self._threads[row.run.thread_id], run_id, events)
+        if events and row.first_seq is None:
             row.first_seq = first
             row.run = replace(row.run, first_seq=first)
         return first
+
+    def append_facts(self, thread_id: str, events: Sequence[NewEvent], *, caller: Caller) -> int:
+        row = self._thread_row(thread_id, caller)
+        if row is None:
+            raise NotFound("no_such_thread", f"there is no thread {thread_id!r}")
+        return self._append(row, None, events)
+
+    def latest_fact(self, thread_id: str, names: Collection[str], *, caller: Caller) -> StoredEvent | None:
+        row = self._thread_row(thread_id, caller)
+        if row is None:
+            return None
+        newest = [_newest(row, name) for name in names]
+        return max((event for event in newest if event is not None), key=_seq, default=None)
 
     def events(self, thread_id: str, *, after: int, limit: int, caller: Caller) -> Sequence[StoredEvent]:
         check_limit(limit)
@@ -72,6 +81,14 @@ class LogTables(State):
             log[start : end + 1] = [replace(log[end], data=part.data)]
         row.merged = True
 
+    @staticmethod
+    def _append(thread: ThreadRow, run_id: str | None, events: Sequence[NewEvent]) -> int:
+        first = thread.thread.next_seq
+        thread_id = thread.thread.thread_id
+        stored = [stored_event(event, seq, thread_id, run_id) for seq, event in enumerate(events, start=first)]
+        extend(thread, stored)
+        return first
+
     def _latest(self, row: ThreadRow) -> RunRow | None:
         """The run that began last and has events; one that nobody claimed counts only where none was."""
         begun = [run for run in map(self._runs.__getitem__, row.runs) if run.first_seq is not None]
@@ -100,11 +117,28 @@ def _check(log: Sequence[StoredEvent], run_id: str, merged: Sequence[MergedEvent
         end = part.last_seq
 
 
-def _stored(event: NewEvent, seq: int, run: Run) -> StoredEvent:
+def extend(thread: ThreadRow, stored: Sequence[StoredEvent]) -> None:
+    """Events with the next numbers of the thread."""
+    thread.events.extend(stored)
+    thread.thread = replace(thread.thread, next_seq=thread.thread.next_seq + len(stored))
+    for event in stored:
+        if event.name is not None:
+            thread.named.setdefault(event.name, []).append(event.seq)
+
+
+def _newest(row: ThreadRow, name: str) -> StoredEvent | None:
+    for seq in reversed(row.named.get(name, [])):
+        place = bisect_left(row.events, seq, key=_seq)
+        if place < len(row.events) and row.events[place].seq == seq:  # else it was merged away
+            return row.events[place]
+    return None
+
+
+def stored_event(event: NewEvent | StoredEvent, seq: int, thread_id: str, run_id: str | None) -> StoredEvent:
     return StoredEvent(
         seq=seq,
-        thread_id=run.thread_id,
-        run_id=run.run_id,
+        thread_id=thread_id,
+        run_id=run_id,
         method=event.method,
         data=event.data,
         timestamp=event.timestamp,

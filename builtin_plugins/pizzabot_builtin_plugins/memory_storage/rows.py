@@ -11,7 +11,7 @@ import orjson
 
 from pizzabot_hookspecs import Caller, InvalidRequest
 from pizzabot_hookspecs.interrupts import Intent, Interrupt
-from pizzabot_hookspecs.storage_backends import Run, StoredEvent, Thread, ThreadStatus
+from pizzabot_hookspecs.storage_backends import Run, StoredEvent, Thread, ThreadStatus, TurnRow
 
 
 class Place(Enum):
@@ -46,11 +46,25 @@ class RunRow:
 
 
 @dataclass(kw_only=True, slots=True)
+class TranscriptRow:
+    """The host's fold of a thread's log up to `cursor`: a row per turn, by its id."""
+
+    cursor: int = 0
+    summary: bytes = b""
+    turns: dict[str, TurnRow] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True, slots=True)
 class ThreadRow:
-    """A thread, its log, its runs, which is active and which ended last, and the pending ones, front first."""
+    """A thread, its log, its runs, which is active and which ended last, and the pending ones, front first.
+
+    `named` has the numbers of the events of each name, ascending.
+    """
 
     thread: Thread
     events: list[StoredEvent] = field(default_factory=list)
+    named: dict[str, list[int]] = field(default_factory=dict)
+    transcript: TranscriptRow = field(default_factory=TranscriptRow)
     runs: list[str] = field(default_factory=list)
     active: str | None = None
     ended: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -23,7 +23,10 @@ from pizzabot_hookspecs.storage_backends import (
     RunStatus,
     StoredEvent,
     Thread,
+    ThreadCopy,
     ThreadStatus,
+    TranscriptIndex,
+    TurnRow,
 )
 from pizzabot_hookspecs.wire import JsonValue, Namespace
 
@@ -88,6 +91,9 @@ class MemoryStorage:
 
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
         return self._tables.delete_thread(thread_id, caller=caller)
+
+    async def adopt_thread(self, copy: ThreadCopy, /, *, caller: Caller) -> Thread:
+        return self._tables.adopt_thread(copy, caller=caller, now=self._clock())
 
     async def admit_run(self, new: NewRun, /, *, caller: Caller) -> Admission:
         return self._tables.admit_run(new, caller=caller, now=self._clock())
@@ -196,6 +202,36 @@ class MemoryStorage:
 
     async def merge_events(self, run_id: str, merged: Sequence[MergedEvents], /, *, caller: Caller) -> None:
         self._tables.merge_events(run_id, merged, caller=caller)
+
+    async def append_facts(self, thread_id: str, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
+        return self._tables.append_facts(thread_id, events, caller=caller)
+
+    async def latest_fact(self, thread_id: str, names: Collection[str], /, *, caller: Caller) -> StoredEvent | None:
+        return self._tables.latest_fact(thread_id, names, caller=caller)
+
+    async def transcript_index(self, thread_id: str, /, *, caller: Caller) -> TranscriptIndex:
+        return self._tables.transcript_index(thread_id, caller=caller)
+
+    async def transcript_turns(
+        self, thread_id: str, turn_ids: Sequence[str], /, *, caller: Caller
+    ) -> Sequence[TurnRow]:
+        return self._tables.transcript_turns(thread_id, turn_ids, caller=caller)
+
+    async def put_transcript(
+        self,
+        thread_id: str,
+        turns: Sequence[TurnRow],
+        /,
+        *,
+        after: int,
+        cursor: int,
+        summary: bytes,
+        caller: Caller,
+    ) -> bool:
+        return self._tables.put_transcript(thread_id, turns, after=after, cursor=cursor, summary=summary, caller=caller)
+
+    async def drop_transcript(self, thread_id: str, /, *, caller: Caller) -> None:
+        self._tables.drop_transcript(thread_id, caller=caller)
 
     async def setting(self, key: str, /, *, caller: Caller) -> JsonValue:
         return self._tables.setting(key, caller=caller)

@@ -4,11 +4,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import chain, islice
 
 from pizzabot_builtin_plugins.sqlite_storage.fencing import held_run
-from pizzabot_builtin_plugins.sqlite_storage.rows import EVENT_COLUMNS, MINE, Connection, check_limit, event_from, mine
+from pizzabot_builtin_plugins.sqlite_storage.rows import (
+    EVENT_COLUMNS,
+    MINE,
+    Connection,
+    Row,
+    check_limit,
+    event_from,
+    mine,
+)
 from pizzabot_builtin_plugins.sqlite_storage.values import to_text_namespace
 from pizzabot_hookspecs import Caller
 from pizzabot_hookspecs.storage_backends import LogBounds, NewEvent, StoredEvent
@@ -34,7 +43,8 @@ def append(connection: Connection, run_id: str, epoch: int, events: Sequence[New
     """Write the batch and return its first `seq`. Raises `Conflict` `lease_lost`, before anything is written."""
     thread_id, first_seq, next_seq = held_run(connection, run_id, epoch, caller=caller)
     if events:
-        _insert(connection, (thread_id, run_id, epoch), next_seq, events)
+        rows = (event_row(thread_id, run_id, event, seq=seq, epoch=epoch) for seq, event in enumerate(events, next_seq))
+        insert_rows(connection, rows)
         connection.execute("UPDATE threads SET next_seq = ? WHERE thread_id = ?", (next_seq + len(events), thread_id))
         if first_seq is None:
             connection.execute("UPDATE runs SET first_seq = ? WHERE run_id = ?", (next_seq, run_id))
@@ -52,25 +62,26 @@ def log_bounds(connection: Connection, thread_id: str, *, caller: Caller) -> Log
     return LogBounds(first_seq=first or 0, last_seq=last or 0, latest_run_seq=latest)
 
 
-def _insert(connection: Connection, key: tuple[str, str, int], seq: int, events: Sequence[NewEvent]) -> None:
-    thread_id, run_id, epoch = key
-    for start in range(0, len(events), ROWS_PER_INSERT):
-        values: list[object] = []
-        rows = events[start : start + ROWS_PER_INSERT]
-        for place, event in enumerate(rows, start=seq + start):
-            values += (
-                thread_id,
-                place,
-                run_id,
-                epoch,
-                event.method,
-                to_text_namespace(event.namespace),
-                event.data,
-                event.timestamp,
-                event.node,
-                event.name,
-            )
-        connection.execute(_insert_statement(len(rows)), values)
+def event_row(thread_id: str, run_id: str | None, event: NewEvent | StoredEvent, *, seq: int, epoch: int = 0) -> Row:
+    return (
+        thread_id,
+        seq,
+        run_id,
+        epoch,
+        event.method,
+        to_text_namespace(event.namespace),
+        event.data,
+        event.timestamp,
+        event.node,
+        event.name,
+    )
+
+
+def insert_rows(connection: Connection, rows: Iterable[Row]) -> None:
+    """Rows as `event_row` makes them. Whoever calls it moves the thread's `next_seq`, in the same transaction."""
+    left: Iterator[Row] = iter(rows)
+    while group := list(islice(left, ROWS_PER_INSERT)):
+        connection.execute(_insert_statement(len(group)), list(chain.from_iterable(group)))
 
 
 @cache

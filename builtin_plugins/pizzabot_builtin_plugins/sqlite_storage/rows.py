@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from pizzabot_builtin_plugins.sqlite_storage.values import from_json, from_text_namespace, from_text_time
@@ -35,6 +36,17 @@ MINE = "(? OR owner = ?)"
 
 def mine(caller: Caller) -> tuple[bool, str]:
     return caller.system, caller.owner
+
+
+@contextmanager
+def snapshot(connection: Connection) -> Iterator[None]:
+    """For a reader whose statements have to see the same moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
 
 
 def check_limit(limit: int) -> None:

@@ -2,7 +2,8 @@
 
 Times are ISO-8601 UTC text with microseconds, except `run_events.at`, a frame's milliseconds. `runs.position` orders a
 thread's queue behind the runs that `resume` something; `runs.began` counts the thread's runs in the order in which they
-were first claimed. `place` is the order of insertion, which no clock and no VACUUM changes.
+were first claimed. `place` is the order of insertion, which no clock and no VACUUM changes. `transcripts` and
+`transcript_turns` are the host's fold of the log, which can be dropped and made anew at any time.
 """
 
 from __future__ import annotations
@@ -119,6 +120,27 @@ CREATE TABLE intents (
 )
 """
 
+_TRANSCRIPTS = """
+CREATE TABLE transcripts (
+  thread_id TEXT PRIMARY KEY NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  cursor INTEGER NOT NULL,
+  summary BLOB NOT NULL
+)
+"""
+
+_TRANSCRIPT_TURNS = """
+CREATE TABLE transcript_turns (
+  thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  turn_id TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  rev INTEGER NOT NULL,
+  parent_id TEXT,
+  settled INTEGER NOT NULL,
+  body BLOB NOT NULL,
+  PRIMARY KEY (thread_id, turn_id)
+)
+"""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         component="app",
@@ -166,6 +188,21 @@ MIGRATIONS: tuple[Migration, ...] = (
             """
             CREATE INDEX runs_stopped ON runs (thread_id) WHERE status = 'pending' AND cancel_requested_at IS NOT NULL
             """,
+        ),
+    ),
+    Migration(
+        component="app",
+        version=4,
+        statements=(
+            _TRANSCRIPTS,
+            _TRANSCRIPT_TURNS,
+            # It covers what the index of a transcript is made of: the bodies, up to 50 KB each, are not read for it.
+            """
+            CREATE INDEX transcript_turns_by_place
+            ON transcript_turns (thread_id, seq, turn_id, rev, parent_id, settled)
+            """,
+            # Few events have a name: the newest fact is found without a look at the others, be there one or none.
+            "CREATE INDEX run_events_named ON run_events (thread_id, name, seq) WHERE name IS NOT NULL",
         ),
     ),
 )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pizzabot_builtin_plugins.sqlite_storage import preferences, threads
+from pizzabot_builtin_plugins.sqlite_storage import adoption, preferences, threads
 from pizzabot_builtin_plugins.sqlite_storage.graph import not_open
 from pizzabot_builtin_plugins.sqlite_storage.interrupt_storage import SqliteInterrupts
 from pizzabot_builtin_plugins.sqlite_storage.run_storage import SqliteRuns
+from pizzabot_builtin_plugins.sqlite_storage.transcript_storage import SqliteTranscripts
 from pizzabot_hookspecs import Caller
-from pizzabot_hookspecs.storage_backends import Thread, ThreadStatus
+from pizzabot_hookspecs.storage_backends import Thread, ThreadCopy, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 
-class SqliteStorage(SqliteRuns, SqliteInterrupts):
+class SqliteStorage(SqliteRuns, SqliteInterrupts, SqliteTranscripts):
     """Open with `async with`, on one loop, once. The lock on the data root is the host's (support.data_root).
 
     Opening raises `NotPermitted` `data_root_not_writable` and `Unavailable` `schema_too_new`, `database_damaged`,
@@ -65,6 +67,10 @@ class SqliteStorage(SqliteRuns, SqliteInterrupts):
 
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
         return await self._write(partial(threads.delete_thread, thread_id=thread_id, caller=caller))
+
+    async def adopt_thread(self, copy: ThreadCopy, /, *, caller: Caller) -> Thread:
+        own = replace(copy, runs=tuple(copy.runs), events=tuple(copy.events))
+        return await self._write(partial(adoption.adopt_thread, copy=own, caller=caller, now=self._clock()))
 
     async def setting(self, key: str, /, *, caller: Caller) -> JsonValue:
         return await self._read(partial(preferences.setting, key=key, caller=caller))

@@ -18,7 +18,7 @@ from pizzabot_builtin_plugins.sqlite_storage.rows import (
 from pizzabot_builtin_plugins.sqlite_storage.status import CANDIDATES, THREAD_STATUS
 from pizzabot_builtin_plugins.sqlite_storage.values import to_json, to_text_time
 from pizzabot_hookspecs import Caller, Conflict
-from pizzabot_hookspecs.storage_backends import Thread, ThreadStatus
+from pizzabot_hookspecs.storage_backends import Thread, ThreadCopy, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
 
 DEFAULT_TITLE = "New conversation"
@@ -97,6 +97,15 @@ def page_query(*, own: bool, status: ThreadStatus | None) -> str:
     )
 
 
+def finish_copy(connection: Connection, copy: ThreadCopy, *, caller: Caller) -> Thread:
+    """What a thread that was just created has of its log and its model; the thread as it is then."""
+    connection.execute(
+        "UPDATE threads SET next_seq = ?, model_id = ? WHERE thread_id = ?",
+        (len(copy.events) + 1, copy.model_id, copy.thread_id),
+    )
+    return thread_from(connection.execute(_ONE, (copy.thread_id, *mine(caller))).fetchone())
+
+
 def pin_model(connection: Connection, thread_id: str, model_id: str | None, *, caller: Caller) -> None:
     connection.execute(
         f"UPDATE threads SET model_id = ? WHERE thread_id = ? AND {MINE}", (model_id, thread_id, *mine(caller))
@@ -112,6 +121,6 @@ def touch_thread(connection: Connection, thread_id: str, *, now: float) -> None:
 
 
 def delete_thread(connection: Connection, thread_id: str, *, caller: Caller) -> bool:
-    """Runs, events, interrupts and intents go with it, by their foreign keys."""
+    """Runs, events, transcript, interrupts and intents go with it, by their foreign keys."""
     cursor = connection.execute(f"DELETE FROM threads WHERE thread_id = ? AND {MINE}", (thread_id, *mine(caller)))
     return cursor.rowcount > 0

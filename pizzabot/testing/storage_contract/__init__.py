@@ -21,13 +21,16 @@ from pathlib import Path
 
 from pizzabot.testing.interrupt_contract import InterruptContract
 from pizzabot.testing.run_store_contract import RunStoreContract
+from pizzabot.testing.storage_contract.adopting import AdoptingContract
 from pizzabot.testing.storage_contract.deleting import DeletingContract
+from pizzabot.testing.storage_contract.facts import FactContract
 from pizzabot.testing.storage_contract.graph import GraphContract
 from pizzabot.testing.storage_contract.owners import ThreadOwnerContract
 from pizzabot.testing.storage_contract.preferences import SettingContract
 from pizzabot.testing.storage_contract.reopening import ReopeningContract
 from pizzabot.testing.storage_contract.status import ThreadStatusContract
 from pizzabot.testing.storage_contract.threads import ThreadContract
+from pizzabot.testing.storage_contract.transcripts import TranscriptContract
 from pizzabot_hookspecs.storage_backends import Storage
 
 
@@ -37,6 +40,9 @@ class StorageContract(
     ThreadStatusContract,
     SettingContract,
     DeletingContract,
+    FactContract,
+    TranscriptContract,
+    AdoptingContract,
     GraphContract,
     ReopeningContract,
     RunStoreContract,

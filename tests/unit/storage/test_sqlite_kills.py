@@ -13,7 +13,7 @@ import pytest
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL, Conflict
 from pizzabot_hookspecs.interrupts import Decision, InterruptKind, InterruptState, NewInterrupt
-from pizzabot_hookspecs.storage_backends import MergedEvents, NewEvent, NewRun, RunStatus
+from pizzabot_hookspecs.storage_backends import MergedEvents, NewEvent, NewRun, RunStatus, TurnRow
 
 DOOMED = """
 import asyncio, os, signal, sys
@@ -21,9 +21,28 @@ from pathlib import Path
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL
 from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
-from pizzabot_hookspecs.storage_backends import MergedEvents, NewEvent, NewRun, RunStatus
+from pizzabot_hookspecs.storage_backends import (
+    MergedEvents, NewEvent, NewRun, Run, RunStatus, StoredEvent, ThreadCopy, TurnRow,
+)
 
 AFTER_COMMIT = 1_000_000
+
+def copy():
+    run = Run(
+        run_id="copied", thread_id="copy", owner="", status=RunStatus.SUCCESS, input={}, options={}, created_at=1.0,
+        started_at=2.0, ended_at=3.0,
+    )
+    log = [
+        StoredEvent(seq=seq, thread_id="copy", run_id="copied", method="m", data=b"%d" % seq, timestamp=1)
+        for seq in range(1, 101)
+    ]
+    return ThreadCopy(thread_id="copy", title="copy", model_id="a:b", runs=[run], events=log)
+
+def turns(rev):
+    return [
+        TurnRow(turn_id=name, seq=seq, rev=rev, parent_id=None, settled=True, body=b"%d" % rev)
+        for seq, name in enumerate("abc", start=1)
+    ]
 
 def events(*texts):
     return [NewEvent(method="m", data=text.encode(), timestamp=1) for text in texts]
@@ -45,6 +64,12 @@ CALLS = {
         "r", [MergedEvents(first_seq=1, last_seq=3, data=b"abc"), MergedEvents(first_seq=5, last_seq=7, data=b"efg")],
         caller=LOCAL,
     ),
+    "facts": lambda storage: storage.append_facts("busy", events("x", "y"), caller=LOCAL),
+    "put": lambda storage: storage.put_transcript(
+        "old", turns(2), after=1, cursor=2, summary=b"2", caller=LOCAL
+    ),
+    "drop": lambda storage: storage.drop_transcript("old", caller=LOCAL),
+    "adopt": lambda storage: storage.adopt_thread(copy(), caller=LOCAL),
 }
 
 async def main(path, what, statements):
@@ -86,6 +111,11 @@ async def prepared(path: Path) -> None:
         await storage.finish_run("asks", 1, events("end"), status=RunStatus.INTERRUPTED, interrupts=asked, caller=LOCAL)
         await storage.append_events("running", 1, events("first"), caller=LOCAL)
         await storage.finish_run("r", 1, events(*"abcdefg"), status=RunStatus.SUCCESS, caller=LOCAL)
+        rows = [
+            TurnRow(turn_id=name, seq=seq, rev=1, parent_id=None, settled=True, body=b"1")
+            for seq, name in enumerate("abc", start=1)
+        ]
+        assert await storage.put_transcript("old", rows, after=0, cursor=1, summary=b"1", caller=LOCAL)
 
 
 NAMES = ("one", "two", "three")
@@ -128,7 +158,56 @@ async def merged(storage: SqliteStorage) -> bool:
     return True
 
 
-LOOKS = {"decide": decided, "finish": finished, "merge": merged}
+async def told(storage: SqliteStorage) -> bool:
+    log = [(event.seq, event.data) for event in await storage.events("busy", after=0, limit=100, caller=LOCAL)]
+    thread = await storage.thread("busy", caller=LOCAL)
+    assert thread is not None
+    assert thread.next_seq == len(log) + 1
+    assert log in ([(1, b"first")], [(1, b"first"), (2, b"x"), (3, b"y")])
+    return len(log) == 3
+
+
+async def transcript_of(storage: SqliteStorage) -> tuple[int, bytes, list[bytes]]:
+    index = await storage.transcript_index("old", caller=LOCAL)
+    rows = await storage.transcript_turns("old", [turn.turn_id for turn in index.turns], caller=LOCAL)
+    assert [row.rev for row in rows] == [index.cursor] * len(rows)
+    return index.cursor, index.summary, [row.body for row in rows]
+
+
+async def put(storage: SqliteStorage) -> bool:
+    found = await transcript_of(storage)
+    assert found in ((1, b"1", [b"1"] * 3), (2, b"2", [b"2"] * 3))
+    return found[0] == 2
+
+
+async def dropped(storage: SqliteStorage) -> bool:
+    found = await transcript_of(storage)
+    assert found in ((1, b"1", [b"1"] * 3), (0, b"", []))
+    return found[0] == 0
+
+
+async def adopted(storage: SqliteStorage) -> bool:
+    thread = await storage.thread("copy", caller=LOCAL)
+    run = await storage.run("copied", caller=LOCAL)
+    log = [event.data for event in await storage.events("copy", after=0, limit=1_000, caller=LOCAL)]
+    if thread is None:
+        assert (run, log) == (None, [])
+        return False
+    assert run is not None
+    assert (run.first_seq, thread.next_seq, thread.model_id) == (1, 101, "a:b")
+    assert log == [b"%d" % seq for seq in range(1, 101)]
+    return True
+
+
+LOOKS = {
+    "decide": decided,
+    "finish": finished,
+    "merge": merged,
+    "facts": told,
+    "put": put,
+    "drop": dropped,
+    "adopt": adopted,
+}
 
 
 def killed_before(statement: int, path: Path, what: str) -> bool:

@@ -23,7 +23,11 @@ from pizzabot_hookspecs.storage_backends import (
     NewRun,
     Run,
     RunStatus,
+    StoredEvent,
+    Thread,
     ThreadStatus,
+    TranscriptIndex,
+    TurnRow,
 )
 
 VERSION_1 = Path(__file__).with_name("app_version_1.sql")
@@ -72,6 +76,8 @@ def test_every_row_of_version_1_is_read_as_it_was(folder: Path) -> None:
                 b'{"text":"%s"}' % text for text in (b"one", b"two", b"three", b"turn", b"end", b"bad", b"going")
             ]
             assert (events[0].namespace, events[3].name) == (("model:1",), "pizzabot.turn")
+            assert await storage.latest_fact("t", ["pizzabot.turn"], caller=LOCAL) == events[3]
+            assert await storage.transcript_index("t", caller=LOCAL) == TranscriptIndex(turns=[])
             run = await storage.run("ended", caller=LOCAL)
             assert run is not None
             assert (run.status, run.idempotency_key, run.lease_until) == (RunStatus.SUCCESS, "key", None)
@@ -175,6 +181,48 @@ def test_a_database_of_any_earlier_version_gets_the_schema_of_a_new_one_and_is_c
     connection = sqlite3.connect(copy)
     assert connection.execute("SELECT value FROM settings WHERE key = 'version'").fetchall() == [(str(version),)]
     connection.close()
+
+
+def test_everything_of_version_3_is_there_after_the_migration_and_can_have_facts_and_a_transcript(
+    tmp_path: Path,
+) -> None:
+    async def everything(storage: SqliteStorage) -> tuple[list[Thread], list[Run | None], list[list[StoredEvent]]]:
+        threads = list(await storage.threads(caller=SYSTEM))
+        runs = [await storage.run(f"r{number}", caller=SYSTEM) for number in range(4)]
+        logs = [list(await storage.events(t.thread_id, after=0, limit=9_999, caller=SYSTEM)) for t in threads]
+        return threads, runs, logs
+
+    async def filled() -> tuple[list[Thread], list[Run | None], list[list[StoredEvent]]]:
+        async with SqliteStorage(tmp_path, migrations=MIGRATIONS[:3]) as storage:
+            for number, status in enumerate((RunStatus.SUCCESS, RunStatus.ERROR, RunStatus.INTERRUPTED)):
+                await storage.admit_run(new_run(f"r{number}", message_id=f"m{number}"), caller=LOCAL)
+                run = await storage.claim_run(f"r{number}", server_id="s", caller=LOCAL)
+                assert run is not None
+                turn = NewEvent(method="custom", data=b"%d" % number, timestamp=1, name="pizzabot.turn")
+                text = NewEvent(method="messages", data=b"word", timestamp=1, namespace=("model:1",), node="model")
+                await storage.append_events(run.run_id, run.epoch, [turn, *[text] * 200], caller=LOCAL)
+                await ended(storage, run, status)
+            await storage.admit_run(new_run("r3", multitask=Multitask.ENQUEUE), caller=LOCAL)
+            await storage.create_thread("hers", caller=ANNA, title="Pizza", metadata={"a": [1]})
+            await storage.put_setting("theme", "dark", caller=LOCAL)
+            return await everything(storage)
+
+    async def scenario() -> None:
+        before = await filled()
+        async with SqliteStorage(tmp_path) as storage:
+            assert await everything(storage) == before
+            assert await storage.setting("theme", caller=LOCAL) == "dark"
+            newest = await storage.latest_fact("t", ["pizzabot.turn", "pizzabot.head"], caller=LOCAL)
+            assert newest is not None
+            assert (newest.seq, newest.run_id, newest.data) == (405, "r2", b"2")
+            head = NewEvent(method="custom", data=b"{}", timestamp=1, name="pizzabot.head")
+            assert await storage.append_facts("t", [head], caller=LOCAL) == 607
+            row = TurnRow(turn_id="m0", seq=1, rev=202, parent_id=None, settled=True, body=b"{}")
+            assert await storage.put_transcript("t", [row], after=0, cursor=607, summary=b"", caller=LOCAL)
+            assert await storage.delete_thread("t", caller=LOCAL)
+            assert await storage.transcript_index("t", caller=LOCAL) == TranscriptIndex()
+
+    asyncio.run(scenario())
 
 
 def test_a_database_of_a_migrated_program_is_refused_by_the_program_of_version_1(folder: Path) -> None:
