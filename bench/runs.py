@@ -26,14 +26,13 @@ from peer.figures import end, figure, machine, spread
 from peer.side_by_side import beside
 
 from pizzabot.host.activity import ActivityBoard
-from pizzabot.host.runs.commands import Commands
+from pizzabot.host.conversations import conversations
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.filters import CHANNELS
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
-from pizzabot.host.threads.use_case import HostThreads
 from pizzabot.testing import ScriptedRuntime
 from pizzabot.testing.runtime_contract import said, turn
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
@@ -162,11 +161,16 @@ async def assembled(folder: Path, runtime: ScriptedRuntime) -> AsyncIterator[Par
         engine = RunEngine(
             services, server_id="bench", finished=finished, changed=activity.changed, policies=Policies(services.logger)
         )
-        threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready, changed=activity.changed)
-        commands = Commands(engine, threads)
-        yield Parts(
-            HostRuns(engine=engine, commands=commands, storage=storage, hub=hub, clock=time.time), storage, waiting
+        made = conversations(
+            storage=storage,
+            engine=engine,
+            hub=hub,
+            models=services.models,
+            runtime=ready,
+            changed=activity.changed,
+            clock=time.time,
         )
+        yield Parts(made.runs, storage, waiting)
         hub.close()
         await engine.shutdown()
 

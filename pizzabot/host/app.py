@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 
 from pizzabot import __version__
 from pizzabot.host.activity import ActivityBoard
+from pizzabot.host.conversations import conversations
 from pizzabot.host.ground import Ground
 from pizzabot.host.ids import uuid7
 from pizzabot.host.models.advice import ways
@@ -24,7 +25,6 @@ from pizzabot.host.observers import ObserverBoard
 from pizzabot.host.plugins.making import PluginMaker
 from pizzabot.host.providers import Providers
 from pizzabot.host.readiness import Background, Readiness
-from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.policies import Policies
@@ -32,12 +32,14 @@ from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
 from pizzabot.host.tools import collect_tools
+from pizzabot.host.transcripts.keeping import TranscriptKeeper
+from pizzabot.host.transcripts.use_case import HostTranscripts
 from pizzabot.kernel import PluginReport
 from pizzabot_hookspecs import Caller, PizzabotError
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices
 from pizzabot_hookspecs.host import Activity, Health
 from pizzabot_hookspecs.http_routes import HttpRoutes
-from pizzabot_hookspecs.storage_backends import Storage
+from pizzabot_hookspecs.storage_backends import Run, Storage
 from pizzabot_hookspecs.wire import PROTOCOL_VERSION, JsonValue
 
 
@@ -53,6 +55,7 @@ class PizzabotHost:
         self._hub = Hub()
         self._activity = ActivityBoard(storage)
         self.observers = ObserverBoard(ground.logger("observers"))
+        self._keeper = TranscriptKeeper(storage, logger=ground.logger("transcripts"))
         self.policies = Policies(ground.logger("admission"))
         self._providers = Providers(ground, maker)
         self.registry = self._make_registry()
@@ -78,24 +81,20 @@ class PizzabotHost:
                 logger=ground.logger("runs"),
             ),
             server_id=f"{os.getpid()}-{uuid7()}",
-            finished=self.observers.run_finished,
+            finished=self._run_finished,
             changed=self._activity.changed,
             policies=self.policies,
         )
-        self._threads = HostThreads(
+        self._conversations = conversations(
             storage=storage,
             engine=self.engine,
             hub=self._hub,
+            models=self.registry,
             runtime=self.runtime,
             changed=self._activity.changed,
-            redact=ground.redact,
-        )
-        self._runs = HostRuns(
-            engine=self.engine,
-            commands=Commands(self.engine, self._threads),
-            storage=storage,
-            hub=self._hub,
             clock=ground.clock,
+            behind=self._keeper.behind,
+            redact=ground.redact,
         )
         self._addresses: dict[str, str] = {}
         self._routes: asyncio.Task[Sequence[HttpRoutes]] | None = None
@@ -114,11 +113,19 @@ class PizzabotHost:
 
     @property
     def threads(self) -> HostThreads:
-        return self._threads
+        return self._conversations.threads
 
     @property
     def runs(self) -> HostRuns:
-        return self._runs
+        return self._conversations.runs
+
+    @property
+    def transcripts(self) -> HostTranscripts:
+        return self._conversations.transcripts
+
+    def _run_finished(self, run: Run) -> None:
+        self._keeper.behind(run.thread_id)
+        self.observers.run_finished(run)
 
     async def runtime(self) -> AgentRuntime:
         """The agent runtime once it is prepared; raises why it is not."""
@@ -146,6 +153,7 @@ class PizzabotHost:
     def start(self) -> None:
         """Begin what goes on behind the listener."""
         self.engine.start()
+        self._keeper.start()
         self.runtime_loading.start()
         self.model_loading.start()
 
@@ -154,6 +162,7 @@ class PizzabotHost:
         self._hub.close()
         self._activity.close()
         await self.engine.shutdown()
+        await self._keeper.stop()
         await self.observers.stop()
         await self.model_loading.cancel()
         await self.runtime_loading.cancel()

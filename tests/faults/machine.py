@@ -115,14 +115,14 @@ class Life:
         """Until every run has ended, waits for an answer, or stands where it is held."""
         engine = self.parts.engine
         async with asyncio.timeout(WAIT_SECONDS):
-            while busy := [task for thread_id, task in engine._drivers.items() if not self._stands(thread_id)]:
+            while busy := [task for thread_id, task in engine.drivers.tasks.items() if not self._stands(thread_id)]:
                 self.runtime.changed.clear()
                 change = asyncio.ensure_future(self.runtime.changed.wait())
                 await asyncio.wait({*busy, change}, return_when=asyncio.FIRST_COMPLETED)
                 change.cancel()
 
     def _stands(self, thread_id: str) -> bool:
-        for run_id, known in self.parts.engine._running.items():
+        for run_id, known in self.parts.engine.drivers.running.items():
             if known.pump is not None and known.pump._run.thread_id == thread_id:
                 return run_id in self.runtime.standing and known.wish is None
         return False

@@ -58,8 +58,8 @@ def test_a_server_that_is_paused_past_its_lease_and_continued_writes_nothing_mor
         async with rig(tmp_path, ScriptedRuntime(), storage=Shared(tmp_path)) as second:
             assert await second.engine.recover() == 0, "the lease still runs"
             before = await log_of(second, "t")
-            later = replace(second.engine._services, clock=lambda: time.time() + LEASE_SECONDS + 1)
-            second.engine._services = later
+            later = replace(second.engine.drivers.services, clock=lambda: time.time() + LEASE_SECONDS + 1)
+            second.engine.drivers.services = later
             assert await second.engine.recover() == 1
             row = await settled(second, run_id)
             assert (row.status, row.attempt, row.epoch) == ("success", 2, 2)

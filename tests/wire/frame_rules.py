@@ -83,7 +83,7 @@ _TOOLS = _one_of(
         {**_CALL, "output": {"anyOf": [_COMMAND, _TOOL_MESSAGE, {"not": {"type": "object"}}]}},
         {"tool_name": _NAME},
     ),
-    _event("tool-error", {**_CALL, "message": _NAME}, {"tool_name": {"type": ["string", "null"]}}),
+    _event("tool-error", {**_CALL, "message": _NAME}, {"tool_name": {"type": ["string", "null"]}, "code": _NAME}),
 )
 
 _CAUSE = _object({"type": {"const": "toolCall"}, "tool_call_id": _NAME}, closed=True)

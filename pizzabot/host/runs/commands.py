@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from pizzabot.host.ids import checked_id
 from pizzabot.host.runs.engine import RunEngine
-from pizzabot.host.runs.requests import parse_run_start
+from pizzabot.host.runs.requests import RunRequest, parse_run_start
 from pizzabot.host.runs.responding import parse_responses
 from pizzabot.host.text import clean
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound, PizzabotError, Unavailable
 from pizzabot_hookspecs.host import CommandOutcome, CommandReply, StopOutcome, Threads
 from pizzabot_hookspecs.storage_backends import Admission
+from pizzabot_hookspecs.wire import ThreadState
 
 _MALFORMED = frozenset({"invalid_argument", "invalid_id", "thread_id_mismatch"})
-_DOMAIN = frozenset({"no_such_interrupt", "no_such_checkpoint"})
+_DOMAIN = frozenset({"no_such_interrupt", "no_such_checkpoint", "no_such_turn"})
 _Result = tuple[Mapping[str, Any], Mapping[str, Any] | None]
+
+
+class Branching(Protocol):
+    """Says where a run that branches off begins and where its turn stands (`pizzabot.host.transcripts.branching`)."""
+
+    async def beside(self, request: RunRequest, turn_id: str, *, caller: Caller) -> RunRequest: ...
+
+    async def behind(self, request: RunRequest, state: ThreadState, *, caller: Caller) -> RunRequest: ...
 
 
 class Commands:
     """Dispatches commands to the engine and the threads."""
 
-    def __init__(self, engine: RunEngine, threads: Threads) -> None:
+    def __init__(self, engine: RunEngine, threads: Threads, branching: Branching) -> None:
         self._engine = engine
         self._threads = threads
+        self._branching = branching
         self._methods: Mapping[str, Callable[..., Awaitable[_Result]]] = {
             "run.start": self._run_start,
             "run.stop": self._run_stop,
@@ -58,8 +68,12 @@ class Commands:
     ) -> _Result:
         request = parse_run_start(thread_id, params, idempotency_key=idempotency_key)
         fork = request.config.get("checkpoint_id")
-        if isinstance(fork, str):  # a run that cannot begin must not store what was said
-            await self._threads.state(thread_id, caller=caller, checkpoint_id=fork)
+        if request.branch_from is not None:
+            await self._threads.get(thread_id, caller=caller)
+            request = await self._branching.beside(request, request.branch_from, caller=caller)
+        elif isinstance(fork, str):  # a run that cannot begin must not store what was said
+            state = await self._threads.state(thread_id, caller=caller, checkpoint_id=fork)
+            request = await self._branching.behind(request, state, caller=caller)
         admission: Admission = await self._engine.admit(request, caller=caller)
         last_seq = await self._engine.last_before(admission, caller=caller)
         return {"run_id": admission.run.run_id}, {"applied_through_seq": last_seq}

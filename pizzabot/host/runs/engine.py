@@ -1,7 +1,6 @@
-"""The run engine: admission, one driver per thread, stop, recovery and shutdown, against the storage Protocol.
+"""The run engine: admission, answers, stop, quiet and shutdown, against the storage Protocol.
 
-A run exists because its row does. Drivers only carry out what rows say: they take the front of a thread's queue,
-claim it and pump it to its end. What a crash leaves behind is found by `recover` (durable-runs rules 1, 7, 8).
+A run exists because its row does; `drivers.py` carries out what rows say (durable-runs rules 1, 7, 8).
 """
 
 from __future__ import annotations
@@ -10,14 +9,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Protocol
 
 from pizzabot.host.runs.answers import accepts_text
-from pizzabot.host.runs.leases import LEASE_SECONDS, LeaseKeeper
+from pizzabot.host.runs.drivers import Changed, Drivers, KnownRun
+from pizzabot.host.runs.leases import LeaseKeeper
 from pizzabot.host.runs.merging import Merger
 from pizzabot.host.runs.policies import Policies
-from pizzabot.host.runs.pump import PumpServices, RunPump
+from pizzabot.host.runs.pump import PumpServices
 from pizzabot.host.runs.requests import RunRequest, new_run_of
 from pizzabot.host.runs.responding import Responses, known_resume, prepare_resume
 from pizzabot.host.runs.stopping import asked_by, stop_of
@@ -26,27 +24,9 @@ from pizzabot_hookspecs.admission_policies import AdmissionRequest
 from pizzabot_hookspecs.host import StopOutcome
 from pizzabot_hookspecs.storage_backends import Admission, CancelReason, NewRun, Run, RunStatus
 
-MAX_ACTIVE_RUNS = 256
-"""Runs that are pumped at once; further ones wait in their threads' queues, which are rows."""
-DRIVER_RETRY_SECONDS = 1.0
 SHUTDOWN_SECONDS = 5.0
 REPLACED_SECONDS = 10.0
 """Longest wait of a `run.start` for the end of the run that it replaces; it is answered all the same then."""
-
-
-class Changed(Protocol):
-    """Called when a thread's status, or what waits on it, may not be as it was."""
-
-    def __call__(self, owner: str, thread_id: str, /, *, inbox: bool = False) -> None: ...
-
-
-@dataclass
-class _Running:
-    """A run that this process knows of: its pump once it is claimed, and whether it has settled."""
-
-    settled: asyncio.Event
-    pump: RunPump | None = None
-    wish: CancelReason | None = None
 
 
 class RunEngine:
@@ -61,32 +41,24 @@ class RunEngine:
         changed: Changed,
         policies: Policies,
     ) -> None:
-        self._services = services
+        self.drivers = Drivers(services, server_id=server_id, finished=finished, changed=changed)
         self._storage = services.storage
+        self._logger = services.logger
         self._server_id = server_id
-        self._finished = finished
         self._changed = changed
-        self._running: dict[str, _Running] = {}
-        self._drivers: dict[str, asyncio.Task[None]] = {}
-        self._due: dict[str, str | None] = {}
-        self._unsure: set[str] = set()
-        self._orphans: dict[str, Run] = {}
         self._fenced: set[str] = set()
-        self._quiet: set[str] = set()
-        self._slots = asyncio.Semaphore(MAX_ACTIVE_RUNS)
         self._closing = False
         self._policies = policies
         self._leases = LeaseKeeper(
             services.storage,
             server_id=server_id,
-            claimed=self._claimed,
-            lose=self._lose,
-            take_over=self._look_for_orphans,
+            claimed=self.drivers.claimed,
+            lose=self.drivers.lose,
+            take_over=self.drivers.look_for_orphans,
             clock=services.clock,
             logger=services.logger,
         )
         self._merger = Merger(services.storage, clock=services.clock, logger=services.logger)
-        self._looking: asyncio.Task[int] | None = None
 
     def start(self) -> None:
         """Begin what goes on beside the runs: leases and merging."""
@@ -96,7 +68,7 @@ class RunEngine:
     @property
     def active(self) -> int:
         """Runs that are pumped or wait for a slot here."""
-        return len(self._running)
+        return len(self.drivers.running)
 
     async def admit(self, request: RunRequest, *, caller: Caller) -> Admission:
         """Store the run, wake its thread's driver, ask the run that it replaces to stop. Waits for neither."""
@@ -115,13 +87,13 @@ class RunEngine:
             return known  # what is sent again asks for nothing more
         admission = await self._storage.admit_run(new, caller=caller)
         if admission.created:
-            self._services.logger.info(
+            self._logger.info(
                 "run.admitted", run_id=admission.run.run_id, thread_id=request.thread_id, messages=len(request.messages)
             )
-            self._known(admission.run.run_id)
+            self.drivers.know(admission.run.run_id)
             if admission.replaces is not None:
-                self._cancel(admission.replaces.run_id, CancelReason.SUPERSEDED)
-            self._kick(request.thread_id, admission.run.run_id)
+                self.drivers.cancel(admission.replaces.run_id, CancelReason.SUPERSEDED)
+            self.drivers.kick(request.thread_id, admission.run.run_id)
             self._changed(caller.owner, request.thread_id)
         return admission
 
@@ -133,7 +105,7 @@ class RunEngine:
         """
         if admission.replaces is None:
             return admission.last_seq
-        known = self._running.get(admission.replaces.run_id)
+        known = self.drivers.running.get(admission.replaces.run_id)
         if known is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(REPLACED_SECONDS):
@@ -156,11 +128,9 @@ class RunEngine:
         admission = await self._storage.decide(decisions, resume, by=caller.owner, caller=caller)
         if admission.created:
             decided = [decision.interrupt_id for decision in decisions]
-            self._services.logger.info(
-                "run.decided", run_id=admission.run.run_id, thread_id=thread_id, interrupts=decided
-            )
-            self._known(admission.run.run_id)
-            self._kick(thread_id)
+            self._logger.info("run.decided", run_id=admission.run.run_id, thread_id=thread_id, interrupts=decided)
+            self.drivers.know(admission.run.run_id)
+            self.drivers.kick(thread_id)
             self._changed(caller.owner, thread_id, inbox=True)
         return admission
 
@@ -210,10 +180,10 @@ class RunEngine:
             run = await self._storage.request_cancel(target.run_id, reason=CancelReason.STOPPED, caller=caller)
             if run is None:
                 return StopOutcome.NO_RUN
-            self._services.logger.info("run.cancel_requested", run_id=run.run_id, thread_id=thread_id)
-            known = self._cancel(run.run_id, CancelReason.STOPPED)
+            self._logger.info("run.cancel_requested", run_id=run.run_id, thread_id=thread_id)
+            known = self.drivers.cancel(run.run_id, CancelReason.STOPPED)
             if run.status is RunStatus.PENDING:
-                self._kick(thread_id, run.run_id)  # it may wait behind a question, where no driver is at work
+                self.drivers.kick(thread_id, run.run_id)  # it may wait behind a question, where no driver is at work
         if known is None:
             return StopOutcome.PENDING
         if wait_seconds <= 0:
@@ -225,7 +195,7 @@ class RunEngine:
             return StopOutcome.PENDING
         return StopOutcome.CANCELLED
 
-    async def _end_waiting_turn(self, thread_id: str, run_id: str | None, *, caller: Caller) -> _Running | None:
+    async def _end_waiting_turn(self, thread_id: str, run_id: str | None, *, caller: Caller) -> KnownRun | None:
         """A turn that waits for a person and has no run: the one that ends it. None where nothing waits.
 
         A stop by id has to be that of a run of this turn. Whoever answers at the same moment wins.
@@ -240,45 +210,15 @@ class RunEngine:
             await self._storage.decide(decisions, run, by=caller.owner, caller=caller)
         except Conflict:
             return None
-        self._services.logger.info("run.turn_ended", run_id=run.run_id, thread_id=thread_id, interrupts=len(waiting))
-        known = self._known(run.run_id)
-        self._kick(thread_id)
+        self._logger.info("run.turn_ended", run_id=run.run_id, thread_id=thread_id, interrupts=len(waiting))
+        known = self.drivers.know(run.run_id)
+        self.drivers.kick(thread_id)
         self._changed(caller.owner, thread_id, inbox=True)
         return known
 
     async def recover(self) -> int:
         """Go on with what a crash or a shutdown left unfinished; how many runs there are."""
-        unfinished = [run for run in await self._storage.unfinished_runs(caller=SYSTEM) if self._may_take(run)]
-        for run in unfinished:
-            self._known(run.run_id)
-            if run.status.active:
-                self._orphans[run.thread_id] = run
-        for run in unfinished:
-            self._kick(run.thread_id)
-        if unfinished:
-            self._services.logger.info("run.recovering", runs=len(unfinished))
-        return len(unfinished)
-
-    def _may_take(self, run: Run) -> bool:
-        """Whether a run that is not final is this server's to go on with."""
-        if run.run_id in self._running:
-            return False
-        if not self._storage.shared or run.server_id is None:
-            return True
-        return run.lease_until is None or run.lease_until < self._services.clock()
-
-    def _look_for_orphans(self) -> None:
-        """Another server's deadline may have passed: look, off the task that renews (hard cases 54)."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self.recover(), name="takeover")
-
-    def _claimed(self) -> list[str]:
-        return [run_id for run_id, known in self._running.items() if known.pump is not None]
-
-    def _lose(self, run_id: str) -> None:
-        known = self._running.get(run_id)
-        if known is not None and known.pump is not None:
-            known.pump.lose()
+        return await self.drivers.recover()
 
     async def fence(self, thread_id: str) -> None:
         """Refuse new runs of a thread, stop the ones there are and wait for them: before its deletion."""
@@ -287,11 +227,11 @@ class RunEngine:
             if waiting.thread_id == thread_id:  # those behind a question, too
                 await self._storage.request_cancel(waiting.run_id, reason=CancelReason.STOPPED, caller=SYSTEM)
         while (run := await self._target(thread_id, None, caller=SYSTEM)) is not None:
-            known = self._running.get(run.run_id)
+            known = self.drivers.running.get(run.run_id)
             await self._storage.request_cancel(run.run_id, reason=CancelReason.STOPPED, caller=SYSTEM)
-            self._cancel(run.run_id, CancelReason.STOPPED)
+            self.drivers.cancel(run.run_id, CancelReason.STOPPED)
             if run.status is RunStatus.PENDING:
-                self._kick(thread_id, run.run_id)
+                self.drivers.kick(thread_id, run.run_id)
             if known is None:
                 break
             await known.settled.wait()
@@ -305,9 +245,8 @@ class RunEngine:
 
         Raises `Conflict` `thread_busy` while one is not final (rule 12), `interrupt_pending` while a person is asked.
         """
-        if thread_id in self._quiet:
+        if not self.drivers.hold(thread_id):
             raise Conflict("thread_busy", f"the state of thread {thread_id!r} is being written; try again in a moment")
-        self._quiet.add(thread_id)
         try:
             run = await self._target(thread_id, None, caller=SYSTEM)
             if run is not None:
@@ -317,33 +256,27 @@ class RunEngine:
                 ids = ",".join(found.interrupt_id for found in waiting)
                 detail = "this thread waits for a person; answer that first"
                 raise Conflict("interrupt_pending", detail, fields={"interrupt_ids": ids})
-            if (driver := self._drivers.get(thread_id)) is not None:
-                await asyncio.wait({driver})  # its last run has ended in the log and is being cleared away
+            await self.drivers.when_at_rest(thread_id)
             yield
         finally:
-            self._quiet.discard(thread_id)
-            if thread_id in self._due:
-                self._kick(thread_id)
+            self.drivers.let_go(thread_id)
 
     async def shutdown(self) -> None:
         """Take no more runs and let go of those under way: their rows stay, and the next start goes on with them."""
         self._closing = True
+        self.drivers.take_no_more()
         await self._leases.stop()
         await self._merger.stop()
-        drivers = list(self._drivers.values())
-        for driver in drivers:
-            driver.cancel()
-        if drivers:
-            await asyncio.wait(drivers, timeout=SHUTDOWN_SECONDS)
+        await self.drivers.close(seconds=SHUTDOWN_SECONDS)
         try:
             async with asyncio.timeout(SHUTDOWN_SECONDS):
                 await self._storage.release_runs(self._server_id, caller=SYSTEM)
         except (PizzabotError, TimeoutError) as error:  # then they count as lost in a crash
-            self._services.logger.error("run.not_released", cause=type(error).__name__, detail=str(error))
+            self._logger.error("run.not_released", cause=type(error).__name__, detail=str(error))
 
     async def when_idle(self) -> None:
         """Until the runs that are active now have settled."""
-        for known in list(self._running.values()):
+        for known in list(self.drivers.running.values()):
             await known.settled.wait()
 
     def _check_open(self, thread_id: str) -> None:
@@ -359,83 +292,3 @@ class RunEngine:
             )
         run = await self._storage.run(run_id, caller=caller)
         return run if run is not None and run.thread_id == thread_id and not run.status.final else None
-
-    def _known(self, run_id: str) -> _Running:
-        return self._running.setdefault(run_id, _Running(asyncio.Event()))
-
-    def _cancel(self, run_id: str, reason: CancelReason) -> _Running | None:
-        known = self._running.get(run_id)
-        if known is not None:
-            known.wish = known.wish or reason
-            if known.pump is not None:
-                known.pump.cancel(reason)
-        return known
-
-    def _kick(self, thread_id: str, first: str | None = None) -> None:
-        """Have the thread's queue looked at. `first` spares an idle thread the look: it is the only run there."""
-        if thread_id in self._drivers or thread_id in self._quiet:
-            self._due[thread_id] = None
-            return
-        self._due[thread_id] = None if thread_id in self._unsure else first
-        self._unsure.discard(thread_id)
-        self._drivers[thread_id] = asyncio.create_task(self._drive(thread_id), name=f"driver of {thread_id}")
-
-    async def _drive(self, thread_id: str) -> None:
-        try:
-            while thread_id in self._due and not self._closing and thread_id not in self._quiet:
-                first = self._due.pop(thread_id)
-                try:
-                    await self._work_off(thread_id, first)
-                except PizzabotError as error:
-                    self._services.logger.error(
-                        "run.driver_waits", thread_id=thread_id, code=error.code, detail=error.detail
-                    )
-                    self._due[thread_id] = None
-                    await asyncio.sleep(DRIVER_RETRY_SECONDS)
-        except Exception as error:
-            self._unsure.add(thread_id)
-            self._services.logger.exception("run.driver_failed", thread_id=thread_id, detail=str(error))
-        finally:
-            del self._drivers[thread_id]
-
-    async def _work_off(self, thread_id: str, first: str | None) -> None:
-        orphan = self._orphans.get(thread_id)
-        if orphan is not None:
-            await self._claim_and_execute(orphan.run_id, takeover=True)
-            del self._orphans[thread_id]
-        if first is not None and not self._closing:
-            await self._claim_and_execute(first, takeover=False)
-            return  # whoever admitted another run meanwhile has made the thread due
-        while not self._closing:
-            pending = await self._storage.next_pending(thread_id, caller=SYSTEM)
-            if pending is None or not await self._claim_and_execute(pending.run_id, takeover=False):
-                return
-
-    async def _claim_and_execute(self, run_id: str, *, takeover: bool) -> bool:
-        async with self._slots:
-            run = await self._storage.claim_run(
-                run_id, server_id=self._server_id, takeover=takeover, lease_seconds=LEASE_SECONDS, caller=SYSTEM
-            )
-            if run is None:
-                self._settle(run_id)
-                return False
-            known = self._known(run_id)
-            pump = RunPump(self._services, run)
-            known.pump = pump
-            if known.wish is not None:
-                pump.cancel(known.wish)
-            ending = await pump.execute()
-        if ending is not None:  # else it was lost: whoever ends it tells of it
-            # The stored row has more to say where the run was stopped: who asked, and when.
-            ended = pump.row_after(ending) or await self._storage.run(run_id, caller=SYSTEM)
-            if ended is not None:
-                self._finished(ended)
-                asks = ended.status in (RunStatus.INTERRUPTED, RunStatus.NEEDS_ATTENTION)
-                self._changed(ended.owner, ended.thread_id, inbox=asks or pump.resumes)
-        self._settle(run_id)
-        return True
-
-    def _settle(self, run_id: str) -> None:
-        known = self._running.pop(run_id, None)
-        if known is not None:
-            known.settled.set()

@@ -111,9 +111,11 @@ class Tail:
     def _forget_the_oldest(self) -> None:
         """Down to half of either limit, so that it happens rarely; the newest event stays."""
         first, size = len(self._events) - 1, len(self._events[-1].data)
-        while first > len(self._events) - MAX_TAIL_EVENTS // 2 and size < MAX_TAIL_BYTES // 2:
-            first -= 1
-            size += len(self._events[first].data)
+        while first > max(0, len(self._events) - MAX_TAIL_EVENTS // 2):
+            larger = size + len(self._events[first - 1].data)
+            if larger > MAX_TAIL_BYTES // 2:
+                break
+            first, size = first - 1, larger
         del self._events[:first]
         self._bytes = size
         self._selections.clear()

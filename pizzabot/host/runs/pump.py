@@ -8,27 +8,27 @@ process goes down the run is left as it is: the next start goes on from its chec
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from pizzabot.host.runs.attention import SKIPPED, recovery_interrupt
 from pizzabot.host.runs.attention import reason as reason_of
+from pizzabot.host.runs.beginning import Beginning
 from pizzabot.host.runs.completion import LogCompletion
+from pizzabot.host.runs.facts import CONTEXT, PREFIX, RunFacts
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.intents import RunIntents
+from pizzabot.host.runs.questions import Questions
 from pizzabot.host.runs.requests import messages_of
-from pizzabot.host.runs.responding import answers_of
 from pizzabot.host.runs.stopping import ends_a_turn
-from pizzabot.host.runs.terminal import Ending, decide_ending, running
+from pizzabot.host.runs.terminal import Ending, decide_ending
 from pizzabot.host.runs.writer import EventWriter
 from pizzabot.host.text import to_json
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict, Logger, PizzabotError, Unavailable
 from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenModel, KnowsSettledCalls, Turn
 from pizzabot_hookspecs.errors import RunErrorCode
-from pizzabot_hookspecs.interrupts import InterruptState
-from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus, Storage, StoredEvent
+from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus, Storage
 from pizzabot_hookspecs.wire import Frame
 
 STOP_SECONDS = 8.0
@@ -38,7 +38,6 @@ MAX_ATTEMPTS = 3
 """Times a run is begun. Where the process died each time, a person is asked instead of trying again; orderly stops of
 the server do not count."""
 STORAGE_FAILED = "storage_failed"
-_PAGE = 512
 
 
 class Models(Protocol):
@@ -75,7 +74,15 @@ class RunPump:
         self._first_seq: int | None = None
         self._lost = False
         self._attention: str | None = None
-        self._questions: list[Frame] = []
+        self._facts = RunFacts(run, now=self._now)
+        self._questions = Questions(
+            services.storage,
+            run,
+            completion=self._completion,
+            facts=self._facts,
+            resumes=self.resumes,
+            now=self._now,
+        )
 
     async def execute(self) -> Ending | None:
         """The ending that was written, or None when the row was lost to another owner or storage stayed broken."""
@@ -181,30 +188,17 @@ class RunPump:
             raise writer.failure
 
     async def _begin(self, writer: EventWriter) -> None:
-        known = await self._events_so_far() if self._run.attempt > 1 else []
-        if not known:
-            await writer.add(self._event("lifecycle", to_json(running())), urgent=True)
-            answered = list(answers_of(self._run))
-            if answered:
-                await writer.add(self._event("input.answered", to_json({"interrupt_ids": answered})), urgent=True)
-        else:
-            for event in known:
-                if b'"content-block-delta"' not in event.data[:200]:
-                    self._completion.see(event.method, event.namespace, event.node, json.loads(event.data))
-            for closing in self._completion.close(reason="the server was restarted", now=self._now):
-                await writer.add(closing, urgent=False)
+        beginning = Beginning(
+            self._services.storage,
+            self._run,
+            completion=self._completion,
+            facts=self._facts,
+            questions=self._questions,
+            now=self._now,
+        )
+        for event in await beginning.events():
+            await writer.add(event, urgent=True)
         self._services.started(self._run)
-
-    async def _events_so_far(self) -> Sequence[StoredEvent]:
-        storage, thread_id = self._services.storage, self._run.thread_id
-        known: list[StoredEvent] = []
-        if self._run.first_seq is None:
-            return known
-        after = self._run.first_seq - 1
-        while page := await storage.events(thread_id, after=after, limit=_PAGE, caller=SYSTEM):
-            known += [event for event in page if event.run_id == self._run.run_id]
-            after = page[-1].seq
-        return known
 
     async def _needs_attention(self) -> bool:
         """Whether calls of this run may have happened and nobody knows; then the person is asked."""
@@ -221,41 +215,14 @@ class RunPump:
         self._attention = reason_of(intents, attempts=MAX_ATTEMPTS if given_up else None)
         question = recovery_interrupt(intents, self._attention)
         data = {"interrupt_id": question.interrupt_id, "kind": question.kind.value, "payload": question.payload}
-        self._ask(Frame(method="input.requested", data=data | {"value": question.payload}, timestamp=self._now()))
+        data |= {"value": question.payload}
+        self._questions.ask(Frame(method="input.requested", data=data, timestamp=self._now()))
         return True
-
-    def _ask(self, frame: Frame) -> None:
-        """Keep a question for the transaction of the end: whoever is shown it can answer it, whatever dies then."""
-        self._completion.see(frame.method, frame.namespace, frame.node, frame.data)
-        self._questions.append(frame)
-
-    async def _asked(self) -> list[NewEvent]:
-        """What a person is asked now. A graph asks again for all that waits in it, also for what was decided meanwhile
-        and goes on with a run of its own, which waits behind this one."""
-        open_ids = {interrupt.interrupt_id for interrupt in self._completion.interrupts}
-        if self.resumes:
-            open_ids -= {interrupt_id for interrupt_id in open_ids if await self._is_settled(interrupt_id)}
-        return [
-            NewEvent(
-                method=frame.method,
-                data=to_json(frame.data),
-                timestamp=self._now(),
-                namespace=frame.namespace,
-                node=frame.node,
-            )
-            for frame in self._questions
-            if str(frame.data.get("interrupt_id")) in open_ids
-        ]
-
-    async def _is_settled(self, interrupt_id: str) -> bool:
-        found = await self._services.storage.interrupt(interrupt_id, caller=self._caller)
-        if found is None or found.thread_id != self._run.thread_id:  # new, or a name that another thread has, too
-            return False
-        return found.state is not InterruptState.OPEN
 
     async def _turn(self, writer: EventWriter, *, settle: bool) -> None:
         runtime = await self._services.runtime()
         model = await self._model()
+        self._facts.uses(model)
         recovery = self._run.options.get("recovery") or {}
         choice = recovery.get("choice")
         turn = Turn(
@@ -296,9 +263,11 @@ class RunPump:
 
     async def _write(self, writer: EventWriter, frame: Frame) -> None:
         if frame.method == "input.requested":
-            self._ask(frame)
+            self._questions.ask(frame)
             return
         data = frame.data
+        if self._is_forged(frame):
+            return
         self._completion.see(frame.method, frame.namespace, frame.node, data)
         self._last_timestamp = max(self._last_timestamp, frame.timestamp)
         name = data.get("name") if frame.method == "custom" else None
@@ -311,6 +280,17 @@ class RunPump:
             name=name if isinstance(name, str) else None,
         )
         await writer.add(event, urgent=data.get("event") != "content-block-delta")
+        told = self._facts.see(frame.method, frame.namespace, data)
+        if told is not None:
+            await writer.add(told, urgent=False)
+
+    def _is_forged(self, frame: Frame) -> bool:
+        """Whether a custom frame has a name of the product's own facts, which a runtime does not write."""
+        name = frame.data.get("name") if frame.method == "custom" else None
+        if not isinstance(name, str) or not name.startswith(PREFIX) or name == CONTEXT:
+            return False
+        self._services.logger.warning("run.fact_refused", run_id=self._run.run_id, name=name)
+        return True
 
     async def _finish(self, writer: EventWriter, error: BaseException | None) -> Ending:
         ending = decide_ending(
@@ -321,13 +301,16 @@ class RunPump:
             redact=self._services.redact,
         )
         waiting = ending.status in (RunStatus.INTERRUPTED, RunStatus.NEEDS_ATTENTION)
-        reason = "aborted" if self._cancelled is not None or error is None else "the run failed"
+        reason = None if error is None else "the run failed"
+        if self._cancelled is not None:
+            reason = "aborted"
         last = self._completion.close(reason=reason, now=self._now, keep_tools=waiting)
         if waiting:
-            last += await self._asked()
+            last += await self._questions.asked()
         withdraw = self._gives_up
-        if withdraw and (ids := await self._still_open()):
-            last.append(self._event("input.answered", to_json({"interrupt_ids": ids})))
+        if withdraw:
+            last += await self._questions.withdrawn()
+        last.append(self._facts.ends(ending))
         last.append(self._event("lifecycle", to_json(ending.data)))
         await writer.finish(
             last,
@@ -344,10 +327,6 @@ class RunPump:
         """Whether the waiting turn was settled: its other open calls were ended too, and their questions with them."""
         choice = (self._run.options.get("recovery") or {}).get("choice")
         return self.resumes and (self._cancelled is not None or choice == "stop")
-
-    async def _still_open(self) -> list[str]:
-        waiting = await self._services.storage.open_interrupts(self._run.thread_id, caller=SYSTEM)
-        return [found.interrupt_id for found in waiting]
 
     async def _stop(self, agent_run: AgentRun) -> None:
         try:

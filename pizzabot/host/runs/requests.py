@@ -1,12 +1,13 @@
 """A client's parameters to a checked `RunRequest`: input forms, roles, parts, strategy, ids (spec/02 §3).
 
 Clients send human messages only: other roles are dropped, and so is every part but text and stored attachments
-(durable-runs rule 11, spec/02 §3.1). What cannot be understood is refused with the field that is wrong.
+(durable-runs rule 11, spec/02 §3.1). A message's id, parts and metadata are kept; its place (`seq`, `rev`, `run_id`) is
+the server's to say. What cannot be understood is refused with the field that is wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ import orjson
 
 from pizzabot.host.ids import checked_id, checked_run_id, new_run_id, uuid7
 from pizzabot.host.runs.fingerprints import fingerprint
+from pizzabot.host.runs.message_metadata import metadata_of
 from pizzabot.host.text import clean, to_json
 from pizzabot_hookspecs import InvalidRequest
 from pizzabot_hookspecs.storage_backends import Multitask, NewRun
@@ -28,7 +30,11 @@ _INPUT_KEYS = ("messages", "prompt")
 
 @dataclass(frozen=True, kw_only=True)
 class RunRequest:
-    """What `run.start` asks for. `run_id` is the client's, or None; `message_id` is that of its last message."""
+    """What `run.start` asks for. `run_id` is the client's, or None; `message_id` is that of its last message.
+
+    `branch_from` is the turn that gets a sibling. `turn` is where the run's turn stands, for a run that branches off;
+    the host decides it at admission (`transcripts/branching.py`).
+    """
 
     thread_id: str
     run_id: str | None
@@ -39,6 +45,8 @@ class RunRequest:
     message_id: str | None
     idempotency_key: str | None
     fingerprint: str
+    branch_from: str | None = None
+    turn: Mapping[str, JsonValue] | None = None
 
 
 def parse_run_start(thread_id: str, params: Mapping[str, Any], *, idempotency_key: str | None) -> RunRequest:
@@ -49,10 +57,18 @@ def parse_run_start(thread_id: str, params: Mapping[str, Any], *, idempotency_ke
     fork = _named(configurable, "checkpoint_id", "the id of a checkpoint")
     if configurable.get("checkpoint_ns") not in (None, ""):
         raise _wrong("config.configurable.checkpoint_ns", "empty: a run goes on from a checkpoint of the thread itself")
+    branch = params.get("branch_from")
     source = params["input"] if "input" in params else {key: params[key] for key in _INPUT_KEYS if key in params}
+    if branch is not None and not source:
+        source = None  # the same words once more
     messages, own_id = _messages(source)
+    if branch is not None and (not isinstance(branch, str) or not branch):
+        raise _wrong("branch_from", "the id of a turn")
+    if branch is not None and fork is not None:
+        raise _wrong("branch_from", "alone: config.configurable.checkpoint_id says where to begin, too")
     config: dict[str, JsonValue] = {} if fork is None else {"checkpoint_id": fork}
     run_id = params.get("run_id")
+    branching = {} if branch is None else {"branch_from": branch}
     return RunRequest(
         thread_id=thread_id,
         run_id=None if run_id is None else checked_run_id(run_id),
@@ -62,7 +78,8 @@ def parse_run_start(thread_id: str, params: Mapping[str, Any], *, idempotency_ke
         multitask=_multitask(params),
         message_id=None if fork is not None else own_id,
         idempotency_key=checked_key(idempotency_key),
-        fingerprint=fingerprint(thread=thread_id, input=source, config=config, model=model),
+        fingerprint=fingerprint(thread=thread_id, input=source, config=config, model=model, **branching),
+        branch_from=branch,
     )
 
 
@@ -122,7 +139,7 @@ def _messages(source: object) -> tuple[tuple[Message, ...], str | None]:
         raise _wrong("input", "an object with `messages` or `prompt`, or null")
     prompt = source.get("prompt")
     if isinstance(prompt, str):
-        return (Message(id=uuid7(), role="user", parts=({"type": "text", "text": prompt},)),), None
+        return _said([Message(id=uuid7(), role="user", parts=({"type": "text", "text": prompt},))]), None
     given = source.get("messages")
     if isinstance(given, Mapping):
         given = [given]
@@ -137,11 +154,16 @@ def _messages(source: object) -> tuple[tuple[Message, ...], str | None]:
         if message is not None:
             messages.append(message)
             own_id = item["id"] if isinstance(item.get("id"), str) else None
-    if not messages:
-        raise _wrong("input.messages", "at least one human message with text")
     if len({message.id for message in messages}) != len(messages):
         raise _wrong("input.messages", "messages with different ids")
-    return tuple(messages), own_id
+    return _said(messages), own_id
+
+
+def _said(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The messages, if there is something in them: models that are asked nothing fail, or answer at random."""
+    if any(message.text.strip() or any(part["type"] == "file" for part in message.parts) for message in messages):
+        return tuple(messages)
+    raise _wrong("input.messages", "at least one human message with text or a file")
 
 
 def _message(item: object, field: str) -> Message | None:
@@ -155,8 +177,7 @@ def _message(item: object, field: str) -> Message | None:
         return None
     given_id = item.get("id")
     message_id = checked_id(given_id, what=f"{field}.id") if isinstance(given_id, str) else uuid7()
-    parts = _parts(item, field)
-    return Message(id=message_id, role="user", parts=parts)
+    return Message(id=message_id, role="user", parts=_parts(item, field), metadata=metadata_of(item, field))
 
 
 def _parts(item: Mapping[str, Any], field: str) -> tuple[Part, ...]:
@@ -213,4 +234,6 @@ def new_run_of(request: RunRequest) -> NewRun:
 
 def options_of(request: RunRequest) -> dict[str, Any]:
     options: dict[str, Any] = {"model": request.model, "config": dict(request.config)}
+    if request.turn is not None:
+        options["turn"] = dict(request.turn)
     return dict(orjson.loads(to_json(options)))

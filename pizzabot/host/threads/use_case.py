@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from pizzabot.host.ids import checked_id, uuid7
-from pizzabot.host.runs.engine import Changed, RunEngine
+from pizzabot.host.runs.drivers import Changed
+from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.text import clean, to_json
+from pizzabot.host.transcripts.thread_log import compaction_setting
+from pizzabot.host.transcripts.written_messages import WrittenMessages
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, KeepsHistory
 from pizzabot_hookspecs.storage_backends import Storage, Thread, ThreadStatus
@@ -33,6 +36,8 @@ class HostThreads:
         hub: Hub,
         runtime: Callable[[], Awaitable[AgentRuntime]],
         changed: Changed,
+        written: WrittenMessages,
+        forget: Callable[[str], None] = lambda _thread_id: None,
         redact: Callable[[str], str] = str,
     ) -> None:
         self._storage = storage
@@ -40,6 +45,8 @@ class HostThreads:
         self._hub = hub
         self._runtime = runtime
         self._changed = changed
+        self._written = written
+        self._forget = forget
         self._redact = redact
 
     async def create(
@@ -132,10 +139,13 @@ class HostThreads:
     ) -> ThreadState:
         await self.get(thread_id, caller=caller)
         keeper = await self._keeper()
+        runtime = await self._runtime()
         async with self._engine.quiet(thread_id):
+            before = await runtime.state(thread_id, caller=caller, checkpoint_id=checkpoint_id)
             state = await keeper.update_state(
                 thread_id, clean(dict(values)), as_node=as_node, checkpoint_id=checkpoint_id, caller=caller
             )
+            await self._written.tell(thread_id, before, state, earlier=checkpoint_id is not None, caller=caller)
         return self._redacted(state)
 
     async def _keeper(self) -> KeepsHistory:
@@ -159,7 +169,9 @@ class HostThreads:
             self._hub.close_thread(thread_id)
             runtime = await self._runtime()
             await runtime.forget(thread_id, caller=caller)
+            await self._storage.put_setting(compaction_setting(thread_id), None, caller=caller)
             deleted = await self._storage.delete_thread(thread_id, caller=caller)
+            self._forget(thread_id)
             self._changed(caller.owner, thread_id, inbox=True)
             return deleted
         finally:

@@ -15,6 +15,12 @@ from pizzabot.host.transcript.pages import ItemsPage as ItemsPage
 from pizzabot.host.transcript.pages import Page as Page
 from pizzabot.host.transcript.pages import page as page
 from pizzabot.host.transcript.pages import turn_items as turn_items
+from pizzabot.host.transcript.paths import turns_of_page as turns_of_page
+from pizzabot.host.transcript.rows import rows_of as rows_of
+from pizzabot.host.transcript.rows import state_from_rows as state_from_rows
+from pizzabot.host.transcript.rows import summary_of as summary_of
+from pizzabot.host.transcript.rows import turns_of_events as turns_of_events
+from pizzabot.host.transcript.rows import unsettled_turns as unsettled_turns
 from pizzabot.host.transcript.shapes import Item as Item
 from pizzabot.host.transcript.shapes import RunRecord as RunRecord
 from pizzabot.host.transcript.shapes import State as State

@@ -2,39 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 from pizzabot.host.transcript.entries import Entry
-from pizzabot.host.transcript.shapes import Item, Request, RunRecord, State, Turn, ahead_key
+from pizzabot.host.transcript.shapes import CLOSED, Item, OpenCall, Request, RunRecord, State, Turn, part_key, scope_key
 from pizzabot_hookspecs.wire import Namespace
 
 
 class OpenTurn:
-    """A turn that may be changed: its items by id, its tool calls by graph and call id, the latest of equal ones."""
+    """A turn that may be changed: its items by id, the cards of its subagents by the namespace of what they do."""
 
     def __init__(self, turn: Turn) -> None:
         items = [dict(item) for item in turn["items"]]
-        self.turn = cast("Turn", {**turn, "runs": list(turn["runs"]), "items": items, "open": _copied(turn["open"])})
+        kept = {"runs": list(turn["runs"]), "items": items}
+        copied = {key: _copied(turn[key]) for key in ("open", "calls", "graphs")}
+        self.turn = cast("Turn", {**turn, **kept, **copied})
         self.by_id: dict[str, Item] = {item["id"]: item for item in items}
-        self.calls: dict[tuple[Namespace, str], Item] = {_call_key(item): item for item in items if "callId" in item}
+        self.cards: dict[Namespace, Item] = {tuple(item["child"]): item for item in items if "child" in item}
 
     def add(self, item: Item) -> None:
-        """Put an item in its place: items stand in the order of `seq`, those of one event in that of their coming."""
+        """Put an item in its place: items stand in the order of `seq`, those of one event in that of their coming.
+
+        One whose place is among items that a page has left out is only counted with them.
+        """
+        if self._is_left_out(item):
+            return
         items = self.turn["items"]
         at = len(items)
         while at and items[at - 1]["seq"] > item["seq"]:
             at -= 1
         items.insert(at, item)
         self.by_id[item["id"]] = item
-        if "callId" in item:
-            self.calls[_call_key(item)] = item
         if not item["namespace"]:
             self.turn["rev"] = max(self.turn["rev"], item["rev"])
 
+    def _is_left_out(self, item: Item) -> bool:
+        key = scope_key(item["namespace"])
+        elided = self.turn.get("elided", {}).get(key)
+        if elided is None or item["seq"] >= elided["beforeSeq"]:
+            return False
+        self.turn["elided"] = {**self.turn["elided"], key: {**elided, "count": elided["count"] + 1}}
+        if not item["namespace"]:
+            self.turn["rev"] = max(self.turn["rev"], item["rev"])
+        return True
 
-def _call_key(item: Item) -> tuple[Namespace, str]:
-    return tuple(item["namespace"]), item["callId"]
+    def touch(self, namespace: Namespace, entry: Entry) -> None:
+        """An event changed an item that is not loaded: it is the `rev` of the turn all the same."""
+        if not namespace:
+            self.turn["rev"] = max(self.turn["rev"], entry.seq)
+
+    # -- calls: what is known of one is in the turn, because its item may be among those that a page has left out ---
+
+    def call(self, graph: Namespace, call_id: str) -> OpenCall | None:
+        """The call that frames of this id are about now."""
+        return self.turn["calls"].get(part_key(graph, call_id))
+
+    def item_of_call(self, graph: Namespace, call_id: str) -> Item | None:
+        """The item of that call, if it is loaded."""
+        call = self.call(graph, call_id)
+        return None if call is None else self.by_id.get(call["item"])
+
+    def set_call(self, item: Item) -> None:
+        """The item is what frames of its call are about from now on."""
+        call: OpenCall = {"item": item["id"], "namespace": item["namespace"], "closed": item["state"] in CLOSED}
+        self.turn["calls"][part_key(item["namespace"], item["callId"])] = call
+
+    def close_call(self, item_id: str) -> None:
+        for call in self.turn["calls"].values():
+            if call["item"] == item_id:
+                call["closed"] = True
+
+    def forget_calls(self, graphs: Collection[Namespace]) -> None:
+        """The graphs' models speak anew, or never again: what they called and has ended is heard of no more."""
+        calls = self.turn["calls"].items() if graphs else ()
+        over = [key for key, one in calls if one["closed"] and tuple(one["namespace"]) in graphs]
+        for key in over:
+            del self.turn["calls"][key]
 
 
 def _copied(value: Any) -> Any:
@@ -52,6 +96,7 @@ class Draft:
         self._owned: dict[str, OpenTurn] = {}
         self._maps: set[str] = set()
         self._texts: dict[tuple[int, str], tuple[Item, list[str]]] = {}
+        self._asked: dict[str, list[str]] | None = None
 
     def finish(self) -> State:
         for (_, field), (item, pieces) in self._texts.items():
@@ -97,7 +142,7 @@ class Draft:
     def is_ahead(self, entry: Entry, turn_id: str, namespace: Namespace = ()) -> bool:
         """Whether a page has brought this part of the turn as it was after the event."""
         ahead = self.state["ahead"]
-        return bool(ahead) and ahead.get(ahead_key(namespace, turn_id), 0) >= entry.seq
+        return bool(ahead) and ahead.get(part_key(namespace, turn_id), 0) >= entry.seq
 
     def add_turn(self, turn: Turn) -> None:
         self._turns()[turn["id"]] = turn
@@ -167,6 +212,17 @@ class Draft:
 
     def add_request(self, request: Request) -> None:
         self._map("requests")[request["interruptId"]] = request
+        if self._asked is not None:
+            self._asked.setdefault(request["turnId"], []).append(request["interruptId"])
+
+    def requests_of(self, turn_id: str) -> list[Request]:
+        """What a turn has asked, as it is now. All are looked through once in a fold, not at the end of each run."""
+        requests = self.state["requests"]
+        if self._asked is None:
+            self._asked = {}
+            for interrupt_id, request in requests.items():
+                self._asked.setdefault(request["turnId"], []).append(interrupt_id)
+        return [requests[interrupt_id] for interrupt_id in self._asked.get(turn_id, ())]
 
     # -- items ------------------------------------------------------------------------------------------------------
 
@@ -223,6 +279,8 @@ def new_turn(turn_id: str, seq: int, *, parent: str | None) -> Turn:
         "status": "running",
         "items": [],
         "open": {},
+        "calls": {},
+        "graphs": {},
     }
 
 

@@ -37,11 +37,13 @@ def _turn(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
         if opened is not None and entry.seq > opened.turn["rev"]:
             opened.turn["rev"] = entry.seq
             opened.turn["message"] = _object(payload.get("message")) or opened.turn["message"]
-    else:
+    elif turn_id not in draft.state.get("unloaded", {}):
         parent = payload.get("parent_id")
         turn = new_turn(turn_id, entry.seq, parent=parent if isinstance(parent, str) and parent else None)
         turn["source"], turn["base"] = _text(payload.get("source")), _text(payload.get("base"))
         turn["message"] = _object(payload.get("message"))
+        if not isinstance(run_id, str):
+            turn["status"] = "done"  # it was written, and nobody answers it
         draft.add_turn(turn)
     draft.set_head(entry, turn_id)
     if isinstance(run_id, str) and run_id not in draft.state["runs"]:
@@ -69,13 +71,28 @@ def _run(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
     if _is_time(payload.get("ended_at")):
         run["endedAt"] = payload["ended_at"]
     set_run_status(draft, entry, run, status, _text(payload.get("code")))
+    _set_ends(draft, entry, run["turnId"], payload)
     if status == "running" and run["attempts"] > 1:
         _notice(draft, entry, run["turnId"], {"code": "restarted", "text": "The server was restarted."})
 
 
+def _set_ends(draft: Draft, entry: Entry, turn_id: str, payload: Mapping[str, Any]) -> None:
+    """What the turn began on, which its first run knows, and what it has left by now: checkpoints."""
+    opened = None if draft.is_ahead(entry, turn_id) else draft.open_turn(turn_id)
+    if opened is None:
+        return
+    base, end = _text(payload.get("base")), _text(payload.get("end"))
+    if base is not None and opened.turn["base"] is None:
+        opened.turn["base"], opened.turn["rev"] = base, max(opened.turn["rev"], entry.seq)
+    if end is not None:
+        opened.turn["end"], opened.turn["rev"] = end, max(opened.turn["rev"], entry.seq)
+
+
 def _head(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
+    """The branch that was chosen, or where it goes on from now."""
     if isinstance(payload.get("turn_id"), str):
         draft.set_head(entry, payload["turn_id"])
+        _set_ends(draft, entry, payload["turn_id"], {"end": payload.get("end")})
 
 
 def _usage(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
@@ -144,6 +161,20 @@ def _message(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
             item["state"] = "done"
 
 
+def _sources(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
+    """What a call's result was taken from; `namespace` is that of the graph that made the call."""
+    call_id, namespace, sources = payload.get("call_id"), payload.get("namespace"), payload.get("sources")
+    if not (isinstance(call_id, str) and isinstance(namespace, list) and isinstance(sources, list)):
+        return
+    graph = tuple(segment for segment in namespace if isinstance(segment, str))
+    if entry.run_id not in draft.state["runs"] or not draft.in_scope(graph):
+        return
+    opened = draft.turn_for(entry, graph)
+    item = None if opened is None else opened.item_of_call(graph, call_id)
+    if opened is not None and item is not None and changed(opened, item, entry):
+        item["sources"] = [source for source in sources if isinstance(source, dict)]
+
+
 def _notice(draft: Draft, entry: Entry, turn_id: str, notice: Mapping[str, Any]) -> None:
     opened = None if draft.is_ahead(entry, turn_id) else draft.open_turn(turn_id)
     if opened is not None and f"notice:{entry.seq}" not in opened.by_id:
@@ -158,6 +189,7 @@ _FACTS: Mapping[str, Callable[[Draft, Entry, Mapping[str, Any]], None]] = {
     "context": _context,
     "message": _message,
     "request": see_request_fact,
+    "sources": _sources,
 }
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from pizzabot.host.transcript.draft import Draft, OpenTurn, changed, new_item
 from pizzabot.host.transcript.entries import Entry, text_of_member
-from pizzabot.host.transcript.shapes import Item
-from pizzabot.host.transcript.tools import CLOSED, begin_call, call_is_written
+from pizzabot.host.transcript.shapes import CLOSED, Item, part_key
+from pizzabot.host.transcript.tools import begin_call, call_is_written, forget_graphs
 from pizzabot_hookspecs.wire import ASSISTANT_ID, Namespace
 
 _KINDS = {
@@ -52,12 +52,16 @@ class Messages:
             return
         self._slots.clear()
         graph = entry.namespace[:-1]
-        if event != "message-start" and entry.run_id not in self._draft.state["runs"]:
+        run = self._draft.state["runs"].get(entry.run_id or "")
+        if event != "message-start" and run is None:
             return
+        if event == "message-start" and run is not None and (turn := self._draft.open_turn(run["turnId"])) is not None:
+            forget_graphs(self._draft, turn, entry)
         if not self._draft.in_scope(graph) or (opened := self._draft.turn_for(entry, graph)) is None:
             return
         key = _key(entry)
         if event == "message-start":
+            opened.forget_calls({graph})
             opened.turn["open"][key] = _message(data, graph)
             return
         message = opened.turn["open"].get(key)
@@ -81,10 +85,10 @@ class Messages:
             return
         block = message["blocks"][index] = _block(message, index, kind, entry)
         if kind == "tool":
-            item = _called(self._draft, opened, message, block, content, entry)
-            block["item"] = None if item is None else item["id"]
+            block["item"] = _called(self._draft, opened, message, block, content, entry)
             return
         item = opened.by_id.get(block["item"])
+        block["shown"] = item is not None
         if item is not None and changed(opened, item, entry):  # said once more: it begins anew in its place
             self._draft.set_text(item, "text", "")
             item["state"] = "open"
@@ -98,15 +102,19 @@ class Messages:
         if block is None:
             block = message["blocks"][index] = _block(message, index, kind, entry)
         if kind == "tool":
-            item = opened.by_id.get(block["item"]) or _called(self._draft, opened, message, block, content, entry)
+            block["item"] = block["item"] or _called(self._draft, opened, message, block, content, entry)
+            item = opened.by_id.get(block["item"])
             if item is not None:
-                block["item"] = item["id"]
                 call_is_written(self._draft, opened, item, entry, content, text_of_member(entry, "content", "args"))
+            elif block["item"] is not None:
+                opened.touch(tuple(message["namespace"]), entry)
             return
         del message["blocks"][index]
         text = content.get("text", content.get("reasoning"))
         item = opened.by_id.get(block["item"])
-        if item is None and isinstance(text, str) and text:
+        if item is None and block["shown"]:
+            opened.touch(tuple(message["namespace"]), entry)
+        elif item is None and isinstance(text, str) and text:
             item = self._show(opened, message, block, entry)
         if item is not None and (item["rev"] == entry.seq or changed(opened, item, entry)):
             if isinstance(text, str):
@@ -125,6 +133,7 @@ class Messages:
         item |= {"text": "", "state": "open"}
         if block["kind"] == "reasoning":
             item |= {"startedAt": block["startedAt"], "endedAt": entry.timestamp}
+        block["shown"] = True
         opened.add(item)
         return item
 
@@ -147,12 +156,20 @@ class Messages:
         if not isinstance(piece, str):
             return
         if item is None:
-            if kind == "tool" or not piece:
-                if kind != "tool":
-                    _note(slot.block, entry.seq, data.get("from_seq"), 0)
+            item = slot.item = self._first(slot, kind, piece, entry)
+            if item is None:
                 return
-            item = slot.item = self._show(slot.opened, slot.message, slot.block, entry)
         self._append(slot, item, piece, entry)
+
+    def _first(self, slot: _Slot, kind: str, piece: str, entry: Entry) -> Item | None:
+        """The item of a block that begins to be seen; None where there is nothing to see, or a page has left it out."""
+        if slot.block["item"] is not None and (kind == "tool" or slot.block["shown"]):
+            slot.opened.touch(tuple(slot.message["namespace"]), entry)
+        elif kind != "tool" and piece:
+            return self._show(slot.opened, slot.message, slot.block, entry)
+        elif kind != "tool":
+            _note(slot.block, entry.seq, entry.data.get("from_seq"), 0)
+        return None
 
     def _append(self, slot: _Slot, item: Item, piece: str, entry: Entry) -> None:
         item["rev"] = entry.seq
@@ -186,7 +203,13 @@ class Messages:
 def close_message(opened: OpenTurn, message: dict[str, Any], entry: Entry, state: str) -> None:
     """End what is left of a message. A call that it was making can no more be carried out when it was cut off."""
     for block in message["blocks"].values():
-        item = opened.by_id.get(block["item"]) if block["item"] is not None else None
+        if block["item"] is None:
+            continue
+        if block["kind"] == "tool" and state != "done":
+            opened.close_call(block["item"])
+        item = opened.by_id.get(block["item"])
+        if item is None and block.get("shown"):
+            opened.touch(tuple(message["namespace"]), entry)
         if item is None or item["state"] in CLOSED:
             continue
         if block["kind"] == "tool" and state == "done":
@@ -220,6 +243,7 @@ def _block(message: dict[str, Any], index: str, kind: str, entry: Entry) -> dict
         "item": f"{message['messageId']}:{index}",
         "seq": entry.seq,
         "startedAt": entry.timestamp,
+        "shown": False,
         "from": 0,
         "at": 0,
         "lengths": [],
@@ -233,20 +257,21 @@ def _called(
     block: dict[str, Any],
     content: dict[str, Any],
     entry: Entry,
-) -> Item | None:
+) -> str | None:
     call_id, name = content.get("id"), content.get("name")
     if not isinstance(call_id, str) or not isinstance(name, str):
         return None
     graph = tuple(message["namespace"])
-    known = opened.calls.get((graph, call_id))
-    if known is not None and known["state"] not in CLOSED:
-        return known
+    known = opened.call(graph, call_id)
+    if known is not None and not known["closed"]:
+        return known["item"]
     item = begin_call(opened, entry, call_id, name, graph, seq=block["seq"], agent=message.get("agent"))
-    item["state"] = "writing"
-    args = content.get("args")
-    if isinstance(args, str) and args:
-        draft.set_text(item, "input", args)
-    return item
+    if item is not None:
+        item["state"] = "writing"
+        args = content.get("args")
+        if isinstance(args, str) and args:
+            draft.set_text(item, "input", args)
+    return opened.turn["calls"][part_key(graph, call_id)]["item"]
 
 
 def _note(block: dict[str, Any], seq: int, from_seq: Any, length: int) -> int | None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict, cast
 
 from pizzabot.host.text import to_json
+from pizzabot.host.transcript.paths import DEFAULT_TURNS, Path, place_of
 from pizzabot.host.transcript.previews import previewed
 from pizzabot.host.transcript.runs import is_going
-from pizzabot.host.transcript.shapes import Item, Request, RunRecord, State, Turn, scope_key
+from pizzabot.host.transcript.shapes import Item, OpenCall, Request, RunRecord, State, Turn, scope_key
 from pizzabot_hookspecs import NotFound
 
-DEFAULT_TURNS = 20
-MAX_TURNS = 100
 MAX_BYTES = 1024 * 1024
 """Of a page's turns; it is cut between them, and a single turn that is larger loses its oldest items."""
 ITEMS_SHOWN_WHOLE = 200
@@ -20,7 +19,9 @@ ITEMS_SHOWN = 100
 """Of a turn that has more than `ITEMS_SHOWN_WHOLE`."""
 
 
-_UNSETTLED = ("running", "waiting", "attention")
+_PARTS = ("items", "open", "calls", "graphs", "elided")
+UNSETTLED = ("running", "waiting", "attention")
+"""Of a turn, what is not its end."""
 
 
 class Page(TypedDict):
@@ -48,7 +49,8 @@ class ItemsPage(TypedDict):
     items: list[Item]
     hasBefore: bool
     asOfSeq: int
-    beforeSeq: NotRequired[int]
+    open: NotRequired[dict[str, dict[str, Any]]]
+    calls: NotRequired[dict[str, OpenCall]]
 
 
 def page(
@@ -64,15 +66,15 @@ def page(
     """At most `limit` turns (1 to 100) of the path to `head`: the newest, those before a `seq`, or those around one.
 
     With `namespace`, the items of exactly that graph, and only the turn that it works for. A state with part of a
-    thread gives the pages of that part. Raises `NotFound` `no_such_turn` for a `head` that is not in it.
+    thread gives the pages of that part; the turns that `turns_of_page` names must be loaded, or else `LookupError`.
+    Raises `NotFound` `no_such_turn` for a `head` that is not in it.
     """
     leaf = state["head"] if head is None else head
-    if head is not None and head not in state["turns"]:
+    if head is not None and place_of(state, head) is None:
         raise NotFound("no_such_turn", f"this thread has no turn {head!r}")
     shown = list(namespace)
-    path = _Path(state, leaf, shown)
-    limit = min(max(limit, 1), MAX_TURNS)
-    chosen = path.around(around_seq, limit) if around_seq is not None else path.before(before_seq, limit)
+    path = Path(state, leaf, shown)
+    chosen = [state["turns"][place["id"]] for place in path.chosen(limit, before_seq, around_seq)]
     turns = _fitting(state, chosen, shown, around_seq)
     first, last = (turns[0]["id"], turns[-1]["id"]) if turns else (None, None)
     return {
@@ -119,60 +121,14 @@ def turn_items(
         if start + len(kept) == len(older) and older[start:] == kept:
             break
         kept = older[start:]
-    return {
+    found: ItemsPage = {
         "turnId": turn_id,
         "namespace": shown,
         "items": [_shown_item(item) for item in kept],
         "hasBefore": len(kept) < len(older) or scope_key(shown) in turn.get("elided", {}),
         "asOfSeq": state["cursor"],
     }
-
-
-class _Path:
-    """The turns from a leaf back to the root, as far as they are loaded; a parent that is not older ends it."""
-
-    def __init__(self, state: State, leaf: str | None, namespace: list[str]) -> None:
-        self._state = state
-        self._leaf = leaf
-        self._namespace = namespace
-        self.newest = next((turn["id"] for turn in self._back()), None)
-
-    def _back(self) -> Iterator[Turn]:
-        turns, turn_id, below = self._state["turns"], self._leaf, None
-        while turn_id is not None and (turn := turns.get(turn_id)) is not None:
-            if below is not None and turn["seq"] >= below:
-                return
-            below = turn["seq"]
-            if not self._namespace or self._is_in(turn):
-                yield turn
-            turn_id = turn["parentId"]
-
-    def _is_in(self, turn: Turn) -> bool:
-        parts = (*turn["items"], *turn["open"].values())
-        return any(self._namespace in (part["namespace"], part.get("child")) for part in parts)
-
-    def before(self, before_seq: int | None, limit: int) -> list[Turn]:
-        chosen: list[Turn] = []
-        for turn in self._back():
-            if len(chosen) == limit:
-                break
-            if before_seq is None or turn["seq"] < before_seq:
-                chosen.append(turn)
-        return chosen[::-1]
-
-    def around(self, seq: int, limit: int) -> list[Turn]:
-        newest_first = list(self._back())
-        hit = next((at for at, turn in enumerate(newest_first) if turn["seq"] <= seq), len(newest_first) - 1)
-        start = max(min(hit - limit // 2, len(newest_first) - limit), 0)
-        return newest_first[start : start + limit][::-1]
-
-    def goes_on_before(self, first: str | None) -> bool:
-        """Whether the path has a turn before `first`; a parent that is not loaded is one."""
-        if first is None:
-            return self._leaf is not None and self._leaf not in self._state["turns"]
-        if not self._namespace:
-            return self._state["turns"][first]["parentId"] is not None
-        return next((turn["id"] for turn in reversed(list(self._back()))), None) != first
+    return cast("ItemsPage", {**found, **_going_on(turn, shown)})
 
 
 def _fitting(state: State, chosen: list[Turn], namespace: list[str], around_seq: int | None) -> list[dict[str, Any]]:
@@ -207,7 +163,7 @@ def _shown(state: State, turn: Turn, namespace: list[str], *, most: int | None =
     if most is not None or total > ITEMS_SHOWN_WHOLE:
         cut = _whole_events(items, len(items) - (ITEMS_SHOWN if most is None else most))
         items, before = items[cut:], before + cut
-    shown = {key: value for key, value in turn.items() if key not in ("items", "open", "elided")}
+    shown = {key: value for key, value in turn.items() if key not in _PARTS}
     siblings = list(state["branches"].get(turn["parentId"] or "", ()))
     shown["siblings"] = {
         "index": siblings.index(turn["id"]) if turn["id"] in siblings else 0,
@@ -217,10 +173,19 @@ def _shown(state: State, turn: Turn, namespace: list[str], *, most: int | None =
     shown["items"] = [_shown_item(item) for item in items]
     if before:
         shown["elided"] = {"count": before, "beforeSeq": items[0]["seq"] if items else turn["rev"] + 1}
-    opened = {key: message for key, message in turn["open"].items() if message["namespace"] == namespace}
-    if opened:
-        shown["open"] = opened
+    shown |= _going_on(turn, namespace)
+    if turn["graphs"]:
+        shown["graphs"] = turn["graphs"]
     return shown
+
+
+def _going_on(turn: Turn, namespace: list[str]) -> dict[str, Any]:
+    """`open` and `calls` of a graph; neither where nothing goes on."""
+    parts: dict[str, Mapping[str, Any]] = {"open": turn["open"], "calls": turn["calls"]}
+    own = {
+        name: {key: one for key, one in part.items() if one["namespace"] == namespace} for name, part in parts.items()
+    }
+    return {name: part for name, part in own.items() if part}
 
 
 def _whole_events(items: Sequence[Item], start: int) -> int:
@@ -265,7 +230,7 @@ def _waiting(state: State) -> list[Request]:
     found = (
         one
         for one in state["requests"].values()
-        if one["state"] == "open" or (one["turnId"] in turns and turns[one["turnId"]]["status"] in _UNSETTLED)
+        if one["state"] == "open" or (one["turnId"] in turns and turns[one["turnId"]]["status"] in UNSETTLED)
     )
     return sorted(found, key=lambda request: (request["seq"], request["interruptId"]))
 

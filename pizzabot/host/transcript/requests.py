@@ -37,7 +37,7 @@ def see_answered(draft: Draft, entry: Entry) -> None:
             continue
         if entry.run_id is not None and entry.run_id not in draft.state["runs"]:
             draft.begin_run(entry, entry.run_id, request["turnId"])  # a log that is older than the facts
-        if request["state"] == OPEN:
+        if request["state"] == OPEN or request["rev"] == entry.seq:
             _change(draft, entry, interrupt_id, {"state": DECIDED})
 
 
@@ -62,9 +62,11 @@ def see_request_fact(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> 
 
 def withdraw_of_run(draft: Draft, entry: Entry) -> None:
     """A run that ended without waiting asks for nothing more: what it has asked was never stored."""
-    asked = [one for one in draft.state["requests"].values() if one["runId"] == entry.run_id and one["state"] == OPEN]
-    for request in asked:
-        _change(draft, entry, request["interruptId"], {"state": WITHDRAWN})
+    run = draft.state["runs"].get(str(entry.run_id))
+    asked = [] if run is None else draft.requests_of(run["turnId"])
+    for request in (one for one in asked if one["runId"] == entry.run_id):
+        if request["state"] == OPEN or request["rev"] == entry.seq:
+            _change(draft, entry, request["interruptId"], {"state": WITHDRAWN})
 
 
 def _change(
@@ -84,6 +86,9 @@ def _change(
         request = _new(entry, interrupt_id, turn_id, namespace)
         draft.add_request(request)
     elif entry.seq <= request["rev"]:
+        _show(
+            draft, entry, request
+        )  # a page has brought the record, and may have left out the item: it is a subagent's
         return
     request.update(cast("Any", change))
     request["rev"] = entry.seq
@@ -102,6 +107,8 @@ def _show(draft: Draft, entry: Entry, request: Request) -> None:
         return
     item = opened.by_id.get(f"request:{request['interruptId']}")
     if item is None:
+        if request["seq"] != entry.seq:
+            return  # among the items that a page has left out
         item = new_item(entry, f"request:{request['interruptId']}", "request", namespace, seq=request["seq"])
         item["interruptId"] = request["interruptId"]
         opened.add(item)
@@ -116,8 +123,7 @@ def _end_of_waiting(draft: Draft, opened: OpenTurn, request: Request) -> None:
     turn = opened.turn
     if request["state"] in (OPEN, DECIDED) or turn["status"] not in ("waiting", "attention"):
         return
-    others = (one for one in draft.state["requests"].values() if one["turnId"] == turn["id"])
-    if all(one["state"] != OPEN for one in others):
+    if all(one["state"] != OPEN for one in draft.requests_of(turn["id"])):
         turn["status"] = "stopped"
 
 

@@ -8,8 +8,7 @@ from pizzabot.host.transcript.draft import Draft, OpenTurn, changed
 from pizzabot.host.transcript.entries import Entry
 from pizzabot.host.transcript.messages import close_message
 from pizzabot.host.transcript.requests import withdraw_of_run
-from pizzabot.host.transcript.shapes import RunRecord
-from pizzabot.host.transcript.tools import CLOSED
+from pizzabot.host.transcript.shapes import CLOSED, RunRecord
 
 SUPERSEDED = "SUPERSEDED"
 NEEDS_ATTENTION = "NEEDS_ATTENTION"
@@ -29,7 +28,8 @@ WAITING = ("interrupted", "needs_attention")
 
 
 def is_going(run: RunRecord) -> bool:
-    return run["status"] in _GOING
+    """Whether frames of the run are still to come: its last fact stands before its last frame."""
+    return run["status"] in _GOING or not run.get("closed", False)
 
 
 def set_run_status(
@@ -37,6 +37,8 @@ def set_run_status(
 ) -> None:
     """Write the status, and what follows for the turn. The run that was heard of last decides how a turn stands."""
     run["rev"], run["status"] = entry.seq, status
+    if status in _GOING:
+        run.pop("closed", None)
     _set(run, "code", code)
     opened = None if draft.is_ahead(entry, run["turnId"]) else draft.open_turn(run["turnId"])
     if opened is None:
@@ -70,6 +72,7 @@ def _ends(draft: Draft, entry: Entry) -> None:
     if run["status"] == "timeout" and status == "error":
         status = "timeout"
     if entry.seq > run["rev"] or run["seq"] == entry.seq:
+        run["closed"] = True
         run.setdefault("endedAt", entry.timestamp)
         error = entry.data.get("error")
         set_run_status(draft, entry, run, status, code, error if isinstance(error, str) else None)
@@ -86,8 +89,11 @@ def _close(draft: Draft, opened: OpenTurn, entry: Entry, *, waits: bool) -> None
     ahead = {
         scope: draft.is_ahead(entry, turn["id"], scope)
         for scope in {tuple(item["namespace"]) for item in turn["items"]}
-        | {tuple(message["namespace"]) for message in turn["open"].values()}
+        | {tuple(part["namespace"]) for part in (*turn["open"].values(), *turn["calls"].values())}
     }
+    if not waits:
+        turn["graphs"] = {}
+        turn["calls"] = {key: one for key, one in turn["calls"].items() if ahead.get(tuple(one["namespace"]))}
     for key, message in list(turn["open"].items()):
         if not ahead[tuple(message["namespace"])]:
             del turn["open"][key]

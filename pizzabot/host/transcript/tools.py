@@ -7,11 +7,10 @@ from typing import Any
 
 from pizzabot.host.transcript.draft import Draft, OpenTurn, changed, new_item
 from pizzabot.host.transcript.entries import Entry, text_of_member
-from pizzabot.host.transcript.shapes import Item, scope_key
+from pizzabot.host.transcript.shapes import Item, part_key, scope_key
 from pizzabot_hookspecs.wire import Namespace
 
 SUBAGENT_TOOL = "task"
-CLOSED = frozenset({"done", "failed", "cut"})
 ABORTED = "aborted"
 """The code of a closing frame that the host wrote for a call that was stopped."""
 MAX_TITLE = 200
@@ -24,18 +23,19 @@ def see_tool(draft: Draft, entry: Entry) -> None:
     call_id, event = entry.data.get("tool_call_id"), entry.data.get("event")
     if not isinstance(call_id, str) or event not in _EVENTS or entry.run_id is None:
         return
-    graph = _graph(draft.open_turn(draft.turn_id_of(entry, entry.run_id)), entry.namespace, call_id)
+    turn = draft.open_turn(draft.turn_id_of(entry, entry.run_id))
+    if turn is None:
+        return
+    graph = _graph(turn, entry, call_id)
     if event in _ENDS and graph:
         _count_step(draft, entry, graph)
     if not draft.in_scope(graph) or (opened := draft.turn_for(entry, graph)) is None:
         return
-    item = opened.calls.get((graph, call_id))
+    item = _heard_of(opened, entry, call_id, graph)
     if item is None:
-        item = begin_call(opened, entry, call_id, str(entry.data.get("tool_name") or ""), graph)
-    elif not changed(opened, item, entry):
         return
     if event == "tool-started":
-        _started(draft, item, entry)
+        _started(draft, opened, item, entry)
     elif event == "tool-output-delta" and isinstance(entry.data.get("delta"), str):
         draft.append(item, "output", entry.data["delta"])
     elif event == "tool-finished":
@@ -55,15 +55,17 @@ def begin_call(
     *,
     seq: int | None = None,
     agent: str | None = None,
-) -> Item:
-    """The item of a call. Some models number their calls anew in each message: the second of an id is another item."""
-    first = f"tool:{scope_key(graph)}/{call_id}" if graph else f"tool:{call_id}"
-    item_id, number = first, 2
-    while item_id in opened.by_id:
-        item_id, number = f"{first}~{number}", number + 1
+) -> Item | None:
+    """The item of a call; its place makes its id, because an id of a call may come again in a later message.
+
+    None when a page has brought it before this event.
+    """
     kind = "subagent" if name == SUBAGENT_TOOL else "tool"
-    item = new_item(entry, item_id, kind, graph, seq=seq, agent=agent)
+    item = new_item(entry, f"tool:{call_id}@{entry.seq if seq is None else seq}", kind, graph, seq=seq, agent=agent)
     item |= {"callId": call_id, "name": name, "state": "open"}
+    opened.set_call(item)
+    if item["id"] in opened.by_id:
+        return None
     if kind == "subagent":
         item |= {"name": "", "title": "", "steps": 0}
     opened.add(item)
@@ -88,36 +90,85 @@ def see_child(draft: Draft, entry: Entry) -> None:
     cause = entry.data.get("cause")
     call_id = cause.get("tool_call_id") if isinstance(cause, dict) else None
     graph = entry.namespace[:-1]
-    if entry.data.get("event") != "started" or not isinstance(call_id, str) or not draft.in_scope(graph):
+    run = draft.state["runs"].get(entry.run_id or "")
+    if entry.data.get("event") != "started" or not isinstance(call_id, str) or run is None:
         return
-    opened = draft.turn_for(entry, graph)
-    item = None if opened is None else opened.calls.get((graph, call_id))
-    if opened is None or item is None or item.get("child") == list(entry.namespace):
+    if (turn := draft.open_turn(run["turnId"])) is not None:
+        _claim(turn, entry.namespace, call_id)
+    if not draft.in_scope(graph) or (opened := draft.turn_for(entry, graph)) is None:
+        return
+    item = opened.item_of_call(graph, call_id)
+    if item is None or item.get("child") == list(entry.namespace):
         return
     if item["kind"] == "subagent" and changed(opened, item, entry):
-        item["child"] = list(entry.namespace)
+        _set_child(opened, item, entry)
 
 
-def _graph(root: OpenTurn | None, namespace: Namespace, call_id: str) -> Namespace:
-    """The graph that a call is of: the namespace without the call's own segment."""
-    if root is not None and len(namespace) > 0:
-        child = list(namespace)
-        if any(item.get("child") == child and item["callId"] != call_id for item in root.calls.values()):
-            return namespace
-    return namespace[:-1]
+def forget_graphs(draft: Draft, opened: OpenTurn, entry: Entry) -> None:
+    """A graph's model speaks anew: subagents that it had called and that have ended do nothing more."""
+    graphs, above = opened.turn["graphs"], list(entry.namespace[:-1])
+    over = [key for key, one in graphs.items() if one["ended"] and one["namespace"][:-1] == above]
+    below = [tuple(graphs.pop(key)["namespace"]) for key in over]
+    opened.forget_calls({graph for graph in below if not draft.is_ahead(entry, opened.turn["id"], graph)})
+
+
+def _graph(opened: OpenTurn, entry: Entry, call_id: str) -> Namespace:
+    """The graph that a call is of: the namespace without the call's own segment, if it has one.
+
+    Whose work a namespace is comes from the turn, not from items: a page may have none of them.
+    """
+    known = opened.turn["graphs"].get(scope_key(entry.namespace))
+    if known is not None and known["callId"] != call_id:
+        return entry.namespace
+    if known is not None and entry.data["event"] in _ENDS:
+        known["ended"] = True
+    elif entry.data["event"] == "tool-started" and entry.data.get("tool_name") == SUBAGENT_TOOL:
+        _claim(opened, entry.namespace, call_id)
+    return entry.namespace[:-1]
+
+
+def _claim(opened: OpenTurn, namespace: Namespace, call_id: str) -> None:
+    known = opened.turn["graphs"].get(scope_key(namespace))
+    if namespace and (known is None or known["ended"] or known["callId"] == call_id):
+        opened.turn["graphs"][scope_key(namespace)] = {
+            "namespace": list(namespace),
+            "callId": call_id,
+            "ended": False,
+        }
+
+
+def _heard_of(opened: OpenTurn, entry: Entry, call_id: str, graph: Namespace) -> Item | None:
+    """The item of the call that this event is about, to be changed by it; None if it has the event or is not loaded."""
+    ends = entry.data["event"] in _ENDS
+    call = opened.call(graph, call_id)
+    if call is None:
+        item = begin_call(opened, entry, call_id, str(entry.data.get("tool_name") or ""), graph)
+        opened.turn["calls"][part_key(graph, call_id)]["closed"] = ends
+        return item
+    call["closed"] = ends
+    known = opened.by_id.get(call["item"])
+    if known is None:
+        opened.touch(graph, entry)
+    return known if known is not None and changed(opened, known, entry) else None
+
+
+def _set_child(opened: OpenTurn, item: Item, entry: Entry) -> None:
+    item["child"] = list(entry.namespace)
+    opened.cards[entry.namespace] = item
 
 
 def _count_step(draft: Draft, entry: Entry, graph: Namespace) -> None:
     above = graph[:-1]
     if not draft.in_scope(above) or (opened := draft.turn_for(entry, above)) is None:
         return
-    child = list(graph)
-    for item in opened.calls.values():
-        if item.get("child") == child and changed(opened, item, entry):
-            item["steps"] += 1
+    item = opened.cards.get(graph)
+    if item is None and scope_key(graph) in opened.turn["graphs"]:
+        opened.touch(above, entry)
+    if item is not None and changed(opened, item, entry):
+        item["steps"] += 1
 
 
-def _started(draft: Draft, item: Item, entry: Entry) -> None:
+def _started(draft: Draft, opened: OpenTurn, item: Item, entry: Entry) -> None:
     name = entry.data.get("tool_name")
     if isinstance(name, str) and item["kind"] == "tool":
         item["name"] = name
@@ -126,9 +177,10 @@ def _started(draft: Draft, item: Item, entry: Entry) -> None:
         draft.set_text(item, "input", text)
     _describe(item, entry.data.get("input"))
     if item["kind"] == "subagent" and entry.namespace:
-        item["child"] = list(entry.namespace)
+        _set_child(opened, item, entry)
     draft.drop_text(item, "output")
     item.pop("error", None)
+    item.pop("sources", None)
     item["state"] = "open"
 
 

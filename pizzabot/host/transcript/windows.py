@@ -12,9 +12,10 @@ from typing import Any, TypeVar, cast
 from pizzabot.host.transcript.entries import Entry
 from pizzabot.host.transcript.fold import fold
 from pizzabot.host.transcript.pages import ItemsPage, Page
-from pizzabot.host.transcript.shapes import Item, State, Turn, ahead_key, initial, scope_key
+from pizzabot.host.transcript.shapes import Item, State, Turn, initial, part_key, scope_key
 
 _Record = TypeVar("_Record", bound=Mapping[str, Any])
+_Part = TypeVar("_Part", bound=Mapping[str, Any])
 
 
 def from_page(page: Page) -> State:
@@ -48,7 +49,7 @@ def merge_page(state: State, page: Page, newer: Iterable[Entry] = ()) -> State:
         mine = state["turns"].get(turn_id)
         if mine is None and namespace:
             continue
-        key = ahead_key(namespace, turn_id)
+        key = part_key(namespace, turn_id)
         known = max(state["cursor"], state["ahead"].get(key, 0)) if _covers(state, namespace) else 0
         merged["turns"][turn_id] = (
             turn if mine is None else _merged(mine, turn, namespace, theirs_is_later=brought["cursor"] >= known)
@@ -73,13 +74,17 @@ def _with_records(merged: State, brought: State) -> State:
     return merged
 
 
-def merge_items(state: State, page: ItemsPage) -> State:
-    """`state` with older items of a turn that it has; of an item that both have, the later stays."""
+def merge_items(state: State, page: ItemsPage, newer: Iterable[Entry] = ()) -> State:
+    """`state` with older items of a turn that it has; of an item that both have, the later stays.
+
+    `newer` are the events since `page["asOfSeq"]` up to the state's cursor, as for `merge_page`.
+    """
     turn = state["turns"].get(page["turnId"])
     if turn is None:
         return state
     key, namespace = scope_key(page["namespace"]), page["namespace"]
-    merged = cast("Turn", {**turn, "items": _items(turn["items"], page["items"])})
+    brought = _brought(state, turn, page, newer)
+    merged = cast("Turn", {**turn, "items": _items(turn["items"], brought)})
     own = [item for item in merged["items"] if item["namespace"] == namespace]
     elided = dict(turn.get("elided", {}))
     before = elided.pop(key, {"count": 0})["count"] - (len(merged["items"]) - len(turn["items"]))
@@ -91,13 +96,35 @@ def merge_items(state: State, page: ItemsPage) -> State:
     return cast("State", {**state, "turns": {**state["turns"], turn["id"]: merged}})
 
 
+def _brought(state: State, turn: Turn, page: ItemsPage, newer: Iterable[Entry]) -> list[Item]:
+    """The items of the page as they are at the state's cursor."""
+    ids = {item["id"] for item in page["items"]}
+    going_on = {"open": page.get("open", {}), "calls": page.get("calls", {})}
+    as_then = cast("Turn", {**turn, "items": page["items"], **going_on})
+    as_then.pop("elided", None)
+    then = initial(scope=[page["namespace"]])
+    then["cursor"], then["turns"], then["runs"] = page["asOfSeq"], {turn["id"]: as_then}, state["runs"]
+    now = fold(then, (entry for entry in newer if entry.seq <= state["cursor"]))
+    items = [item for item in now["turns"][turn["id"]]["items"] if item["id"] in ids]
+    return [_answered(item, state) if item["kind"] == "request" else item for item in items]
+
+
+def _answered(item: Item, state: State) -> Item:
+    """The item of a request, which the state knows without it."""
+    request = state["requests"].get(item["interruptId"])
+    if request is None or request["rev"] <= item["rev"]:
+        return item
+    told: Item = {"rev": request["rev"], "state": request["state"], "payload": request["payload"]}
+    return item | told | {key: request[key] for key in ("answer", "by", "at") if key in request}
+
+
 def _covers(state: State, namespace: list[str]) -> bool:
     return state["scope"] is None or namespace in state["scope"]
 
 
 def _turn(shown: Mapping[str, Any], namespace: list[str]) -> Turn:
-    turn = {key: value for key, value in shown.items() if key not in ("siblings", "elided", "open")}
-    turn["open"] = shown.get("open", {})
+    turn = {key: value for key, value in shown.items() if key not in ("siblings", "elided")}
+    turn |= {key: shown.get(key, {}) for key in ("open", "calls", "graphs")}
     if "elided" in shown:
         turn["elided"] = {scope_key(namespace): shown["elided"]}
     return cast("Turn", turn)
@@ -126,10 +153,16 @@ def _merged(mine: Turn, theirs: Turn, namespace: list[str], *, theirs_is_later: 
     fields = theirs if theirs_is_later and not namespace else mine
     turn = cast("Turn", {**fields, "items": _items(mine["items"], theirs["items"])})
     speaking = theirs if theirs_is_later else mine
-    turn["open"] = {key: one for key, one in mine["open"].items() if one["namespace"] != namespace}
-    turn["open"] |= {key: one for key, one in speaking["open"].items() if one["namespace"] == namespace}
+    turn["open"] = _of_both(mine["open"], speaking["open"], namespace)
+    turn["calls"] = _of_both(mine["calls"], speaking["calls"], namespace)
+    turn["graphs"] = {**theirs["graphs"], **mine["graphs"]}  # what is begun anew or over is said by events to come
     _elide(turn, mine, theirs, namespace)
     return turn
+
+
+def _of_both(mine: Mapping[str, _Part], speaking: Mapping[str, _Part], namespace: list[str]) -> dict[str, _Part]:
+    others = {key: one for key, one in mine.items() if one["namespace"] != namespace}
+    return others | {key: one for key, one in speaking.items() if one["namespace"] == namespace}
 
 
 def _elide(turn: Turn, mine: Turn, theirs: Turn, namespace: list[str]) -> None:

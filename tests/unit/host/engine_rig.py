@@ -10,15 +10,13 @@ from types import SimpleNamespace
 import structlog
 
 from pizzabot.host.activity import ActivityBoard
+from pizzabot.host.conversations import conversations
 from pizzabot.host.ids import uuid7
-from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.filters import CHANNELS
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.policies import Policies
 from pizzabot.host.runs.pump import PumpServices
-from pizzabot.host.runs.use_case import HostRuns
-from pizzabot.host.threads.use_case import HostThreads
 from pizzabot_builtin_plugins.sqlite_storage.settings import SqliteSettings
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL
@@ -82,17 +80,24 @@ async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=
         changed=activity.changed,
         policies=policies or Policies(_LOGGER),
     )
-    threads = HostThreads(storage=storage, engine=engine, hub=hub, runtime=ready, changed=activity.changed)
-    commands = Commands(engine, threads)
-    runs = HostRuns(engine=engine, commands=commands, storage=storage, hub=hub, clock=time.time)
+    made = conversations(
+        storage=storage,
+        engine=engine,
+        hub=hub,
+        models=models,
+        runtime=ready,
+        changed=activity.changed,
+        clock=time.time,
+    )
     try:
         yield SimpleNamespace(
             storage=storage,
             hub=hub,
             models=models,
             engine=engine,
-            threads=threads,
-            runs=runs,
+            threads=made.threads,
+            runs=made.runs,
+            transcripts=made.transcripts,
             runtime=runtime,
             finished=finished,
             started=started,

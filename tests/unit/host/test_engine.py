@@ -122,7 +122,7 @@ def test_a_stopped_run_completes_with_code_cancelled_and_closes_its_open_message
             events = await log_of(parts, "t")
             assert (row.status, row.cancel_reason) == (RunStatus.CANCELLED, CancelReason.STOPPED)
             assert root_of(events)[-1] == {"event": "completed", "graph_name": "pizza-bot", "code": "CANCELLED"}
-            closing = json.loads(events[-2].data)
+            (closing,) = [json.loads(event.data) for event in events if b'"aborted"' in event.data]
             assert (closing["event"], closing["code"], closing["run_id"]) == ("error", "aborted", f"model-{run_id}")
             assert text_of(events) == "one "
             assert await parts.runs.stop("t", run_id, caller=LOCAL) is StopOutcome.NO_RUN
@@ -190,7 +190,7 @@ def test_a_message_that_is_stopped_before_the_runtime_has_it_is_kept(tmp_path):
     async def scene():
         async with rig(tmp_path, ScriptedRuntime()) as parts:
             ready, cancelled = asyncio.Event(), asyncio.Event()
-            resolve, cancel = parts.models.resolve, parts.engine._cancel
+            resolve, cancel = parts.models.resolve, parts.engine.drivers.cancel
 
             async def late(model_id):
                 await ready.wait()
@@ -201,7 +201,7 @@ def test_a_message_that_is_stopped_before_the_runtime_has_it_is_kept(tmp_path):
                 cancelled.set()
                 return known
 
-            parts.models.resolve, parts.engine._cancel = late, noting
+            parts.models.resolve, parts.engine.drivers.cancel = late, noting
             run_id = (await start(parts, "t", "hello"))["result"]["run_id"]
             stopping = asyncio.create_task(parts.runs.stop("t", run_id, caller=LOCAL))
             await cancelled.wait()

@@ -41,7 +41,15 @@ def test_a_run_that_asks_is_interrupted_and_its_question_is_a_row(tmp_path):
         async with rig(tmp_path, ScriptedRuntime()) as parts:
             (interrupt_id,) = await asked(parts, "t", "approve send")
             events = await log_of(parts, "t")
-            assert [event.method for event in events] == ["lifecycle", "input.requested", "lifecycle"]
+            assert [event.name or event.method for event in events] == [
+                "lifecycle",
+                "pizzabot.turn",
+                "pizzabot.run",
+                "input.requested",
+                "pizzabot.request",
+                "pizzabot.run",
+                "lifecycle",
+            ]
             assert roots(events) == ["running", "interrupted"]
             row = await parts.storage.interrupt(interrupt_id, caller=LOCAL)
             assert (row.thread_id, row.kind, row.payload["action_requests"][0]["name"]) == ("t", "approval", "send")

@@ -98,6 +98,18 @@ def test_a_configuration_of_nothing_is_none():
         ({"input": {"messages": "hi"}}, "invalid_argument", "input.messages"),
         ({"input": {"messages": []}}, "invalid_argument", "input.messages"),
         ({"input": {"messages": [{"role": "system", "content": "x"}]}}, "invalid_argument", "input.messages"),
+        ({"prompt": ""}, "invalid_argument", "input.messages"),
+        ({"input": {"prompt": " \n"}}, "invalid_argument", "input.messages"),
+        *[
+            ({"input": {"messages": [{"content": content}]}}, "invalid_argument", "input.messages")
+            for content in (
+                "",
+                None,
+                [],
+                ["", {"type": "text", "text": " "}],
+                [{"type": "image_url", "image_url": "http://x"}],
+            )
+        ],
         ({"input": {"messages": ["hi"]}}, "invalid_argument", "input.messages.0"),
         ({"input": {"messages": [{"content": 3}]}}, "invalid_argument", "input.messages.0.content"),
         ({"input": {"messages": [{"content": "x", "id": "a b"}]}}, "invalid_id", "input.messages.0.id"),

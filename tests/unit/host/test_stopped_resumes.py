@@ -105,7 +105,7 @@ def test_stopping_queued_messages_behind_an_open_question_leaves_the_question(tm
 
 async def settled_one(parts, run_id):
     """Wait for one run while others of its thread wait in the queue."""
-    known = parts.engine._running.get(run_id)
+    known = parts.engine.drivers.running.get(run_id)
     if known is not None:
         await known.settled.wait()
 

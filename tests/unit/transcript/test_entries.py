@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pizzabot.host.transcript import entry_of_event, entry_of_frame
@@ -13,6 +13,7 @@ from pizzabot_hookspecs.storage_backends import StoredEvent
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=15,
 )
 
 
@@ -20,7 +21,8 @@ def event(data, method="tools", run_id="r"):
     return StoredEvent(seq=1, thread_id="t", run_id=run_id, method=method, data=data, timestamp=2, namespace=("a",))
 
 
-@given(st.dictionaries(st.text(), JSON, min_size=1), st.sampled_from([None, 1]), st.booleans())
+@given(st.dictionaries(st.text(), JSON, min_size=1, max_size=5), st.sampled_from([None, 1]), st.booleans())
+@settings(deadline=None, max_examples=100)
 def test_a_member_is_cut_out_of_the_text_as_it_stands(value, indent, ascii_only):
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
     for key, member in value.items():

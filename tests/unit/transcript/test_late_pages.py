@@ -140,3 +140,23 @@ def test_a_subagent_that_is_expanded_before_it_did_anything_is_whole():
     client = merge_page(fold(initial(ROOT), events[:cut]), sent(folded(name, cut), namespace=below))
     client = fold(client, events[cut:])
     assert shown(client, below)["turns"] == shown(folded(name), below)["turns"]
+
+
+def test_a_subagents_question_that_the_threads_page_told_of_first_is_among_what_the_subagent_did():
+    name = "approval in a subagent"
+    events = entries_of(name)
+    (below,) = children(folded(name))
+    opened = next(at for at in range(len(events)) if children(folded(name, at)))
+    for asked in range(opened, len(events) + 1):
+        client = merge_page(fold(initial(ROOT), events[:opened]), sent(folded(name, opened), namespace=below))
+        client = fold(merge_page(client, sent(folded(name, asked))), events[opened:])
+        assert shown(client, below)["turns"] == shown(folded(name), below)["turns"], asked
+
+
+def test_the_last_frame_of_a_run_whose_turn_is_not_loaded_makes_no_turn():
+    events = entries(turns("m1", "m2", "m3"))
+    for cut in range(len(events) + 1):
+        server = fold(initial(), events[:cut])
+        client = fold(from_page(sent(server, limit=1, around_seq=1)), events[cut:])
+        assert client["head"] == "m3"
+        assert set(client["turns"]) <= {"m1", "m2", "m3"}, cut

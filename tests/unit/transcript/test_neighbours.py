@@ -74,9 +74,10 @@ def _of_others(frames):
 
 
 def _told(turn):
-    """What a turn says, without places."""
+    """What a turn says, without places; the id of a call has its place behind an @."""
     places = ("seq", "rev", "startedAt", "endedAt")
     items = [{key: value for key, value in item.items() if key not in places} for item in turn["items"]]
+    items = [{**item, "id": item["id"].partition("@")[0]} for item in items]
     return turn["status"], [item if item["kind"] != "notice" else item["code"] for item in items]
 
 

@@ -65,21 +65,43 @@ def test_a_page_that_arrives_behind_newer_events_or_before_older_ones_ends_corre
     name = data.draw(st.sampled_from(NAMES))
     entries = entries_of(name)
     place = st.integers(0, len(entries))
-    began, asked, cursor = (data.draw(place) for _ in range(3))
-    asked, cursor = max(asked, began), max(cursor, began)
-    client = fold(from_page(sent(folded(name, began), limit=1)), entries[began:cursor])
-    kept = entries[began:cursor]
-    args = {"limit": data.draw(st.integers(1, 3))}
-    if children(folded(name, asked)) and data.draw(st.booleans()):
-        args["namespace"] = data.draw(st.sampled_from(children(folded(name, asked))))
-    newer = [entry for entry in kept if entry.seq > folded(name, asked)["cursor"]]
-    client = merge_page(client, sent(folded(name, asked), **args), newer)
+    began = data.draw(place)
+    client, cursor, below = from_page(sent(folded(name, began), **_window(data, folded(name, began)))), began, []
+    for _ in range(data.draw(st.integers(1, 3))):
+        asked, upto = max(began, data.draw(place)), max(cursor, data.draw(place))
+        client, cursor = fold(client, entries[cursor:upto]), upto
+        args = _window(data, folded(name, asked))
+        if children(folded(name, asked)) and data.draw(st.booleans()):
+            args = {"namespace": data.draw(st.sampled_from(children(folded(name, asked))))}
+            below.append(args["namespace"])
+        client = merge_page(client, sent(folded(name, asked), **args), entries[asked:cursor])
     client = load_older(fold(client, entries[cursor:]), folded(name))
     assert shown(client) == shown(folded(name))
     assert client["ahead"] == {}
-    below = args.get("namespace")
-    if below is not None and asked >= began and _loaded(client, below):
-        assert shown(client, below)["turns"] == shown(folded(name), below)["turns"]
+    for namespace in below:
+        if _loaded(client, namespace):
+            assert shown(client, namespace)["turns"] == shown(folded(name), namespace)["turns"]
+
+
+def _window(data, state):
+    """A page that somebody may have asked for: the newest, one in the middle, one of another branch."""
+    args = {"limit": data.draw(st.integers(1, 3))}
+    if data.draw(st.booleans()):
+        args["around_seq"] = data.draw(st.integers(0, state["cursor"]))
+    if state["turns"] and data.draw(st.booleans()):
+        args["head"] = data.draw(st.sampled_from(sorted(state["turns"])))
+    return args
+
+
+def test_a_subagents_page_needs_none_of_the_items_above_to_read_what_comes_next():
+    entries = entries_of("calls with equal ids")
+    for asked in range(len(entries) + 1):
+        for below in children(folded("calls with equal ids", asked)):
+            for cursor in range(asked, len(entries) + 1):
+                client = fold(from_page(sent(initial())), entries[:cursor])
+                page_of = sent(folded("calls with equal ids", asked), namespace=below)
+                client = fold(merge_page(client, page_of, entries[asked:cursor]), entries[cursor:])
+                assert shown(client, below)["turns"] == shown(folded("calls with equal ids"), below)["turns"]
 
 
 def _loaded(client, below):

@@ -29,7 +29,7 @@ def long_text(value, ascii_only):
 
 
 @given(VALUES, st.booleans())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 def test_a_preview_of_a_structure_can_be_parsed_and_is_its_beginning(value, ascii_only):
     text = long_text(value, ascii_only)
     cut = preview(text)

@@ -43,8 +43,9 @@ class Stage:
     parts: Any = None
     bench: Any = None
 
-    async def say(self, text: str, message_id: str, *, wait: bool = True) -> str:
-        answer = await start(self.parts, THREAD, text, message_id=message_id)
+    async def say(self, text: str, message_id: str, *, wait: bool = True, **params: Any) -> str:
+        answer = await start(self.parts, THREAD, text, message_id=message_id, **params)
+        assert "result" in answer, answer
         run_id = str(answer["result"]["run_id"])
         if wait:
             await self.parts.engine.when_idle()
@@ -119,8 +120,7 @@ async def _answer(stage: Stage) -> None:
 
 async def _edit(stage: Stage) -> None:
     await _two_turns(stage)
-    stage.told.parents["m3"] = "m1"
-    await stage.say("second, better", "m3")
+    await stage.say("second, better", "m3", branch_from="m2")
     await stage.say("and on", "m4")
 
 

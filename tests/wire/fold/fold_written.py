@@ -203,6 +203,31 @@ def results() -> Log:
     return log.end("r1", "m1", "cancelled", code="CANCELLED")
 
 
+def sources() -> Log:
+    """What results were taken from: of a call, of one below a subagent, of one that began anew; facts of nothing."""
+    log = Log().begin("r1", "m1")
+    dough = {"id": "s1", "title": "Dough", "url": "https://example.org/dough", "excerpt": "Flour.", "retrievedAt": BASE}
+    oven = {"id": "s2", "title": "Oven", "excerpt": "", "retrievedAt": BASE}
+    below = ("tools:s", "tools:y")
+    log.tool("r1", "c1", "tool-started", tool_name="search", input={}).tool("r1", "c1", "tool-finished", output="[]")
+    log.fact("r1", "sources", call_id="c1", namespace=[], sources=[dough, 3, None, oven])
+    log.tool("r1", "c2", "tool-started", tool_name="search").tool("r1", "c2", "tool-finished", output="first")
+    log.fact("r1", "sources", call_id="c2", namespace=[], sources=[dough])
+    log.tool("r1", "c2", "tool-started", tool_name="search").tool("r1", "c2", "tool-finished", output="again")
+    args = {"description": "Look", "subagent_type": "clerk"}
+    log.tool("r1", "c3", "tool-started", ("tools:s",), tool_name="task", input=args)
+    log.tool("r1", "c1", "tool-started", below, tool_name="search").tool("r1", "c1", "tool-finished", below, output="x")
+    log.fact("r1", "sources", call_id="c1", namespace=["tools:s"], sources=[oven])
+    log.fact("r1", "sources", call_id="nobody", namespace=[], sources=[oven])
+    log.fact("r9", "sources", call_id="c2", namespace=[], sources=[oven])
+    log.fact(None, "sources", call_id="c2", namespace=[], sources=[oven])
+    log.fact("r1", "sources", v=2, call_id="c2", namespace=[], sources=[oven])
+    for wrong in ({"call_id": 2}, {"namespace": "tools:s"}, {"sources": {"0": oven}}, {"namespace": ["tools:q"]}):
+        log.fact("r1", "sources", **{"call_id": "c2", "namespace": [], "sources": [oven], **wrong})
+    log.tool("r1", "c3", "tool-finished", ("tools:s",), output="done").say("r1", "a", "As [one](#source-s1) says.")
+    return log.end("r1", "m1")
+
+
 def merged_deltas() -> Log:
     """Deltas that retention merged, in two stretches; who has a part of one replaces it."""
     log = Log().begin("r1", "m1").open("r1", "a")
@@ -272,6 +297,7 @@ WRITTEN = {
     "text that comes late": late_text,
     "calls with equal ids": calls_with_equal_ids,
     "results of tools": results,
+    "sources": sources,
     "merged deltas": merged_deltas,
     "questions taken back": questions_taken_back,
     "exact numbers": exact_numbers,

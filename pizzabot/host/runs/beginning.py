@@ -1,0 +1,77 @@
+"""What a run's log begins with, and what it goes on with when the run is begun once more after a crash."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from pizzabot.host.runs.completion import LogCompletion
+from pizzabot.host.runs.facts import RunFacts
+from pizzabot.host.runs.questions import Questions
+from pizzabot.host.runs.responding import answers_of
+from pizzabot.host.runs.terminal import running
+from pizzabot.host.runs.turns import turn_of
+from pizzabot.host.text import to_json
+from pizzabot_hookspecs import SYSTEM
+from pizzabot_hookspecs.storage_backends import NewEvent, Run, Storage, StoredEvent
+
+_PAGE = 512
+
+
+class Beginning:
+    """The first events of one claimed run."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        run: Run,
+        *,
+        completion: LogCompletion,
+        facts: RunFacts,
+        questions: Questions,
+        now: Callable[[], int],
+    ) -> None:
+        self._storage = storage
+        self._run = run
+        self._completion = completion
+        self._facts = facts
+        self._questions = questions
+        self._now = now
+
+    async def events(self) -> list[NewEvent]:
+        """To be written together. Storage is read before anything is written, so that they can be."""
+        known = await self._so_far() if self._run.attempt > 1 else []
+        return self._once_more(known) if known else await self._first()
+
+    async def _first(self) -> list[NewEvent]:
+        """`running`, what was decided, the turn where it is new, and the run itself."""
+        facts = self._facts
+        turn = await turn_of(self._storage, self._run)
+        decided = await self._questions.decided(list(answers_of(self._run)))
+        began = NewEvent(method="lifecycle", data=to_json(running()), timestamp=self._now())
+        events = [began, *decided]
+        if turn.new:
+            said = facts.turn(turn.turn_id, parent_id=turn.parent_id, source=turn.source, message=turn.message)
+            events.append(said)
+        events.append(facts.begins(turn.turn_id))
+        return events + [facts.said(message) for message in turn.more]
+
+    def _once_more(self, known: Sequence[StoredEvent]) -> list[NewEvent]:
+        """The end of what the dead process left open."""
+        for event in known:
+            if b'"content-block-delta"' not in event.data[:200]:
+                data = json.loads(event.data)
+                self._completion.see(event.method, event.namespace, event.node, data)
+                self._facts.see(event.method, event.namespace, data)
+        closed = self._completion.close(reason="the server was restarted", now=self._now)
+        return [*closed, self._facts.begins(self._facts.turn_id or f"run:{self._run.run_id}")]
+
+    async def _so_far(self) -> Sequence[StoredEvent]:
+        known: list[StoredEvent] = []
+        if self._run.first_seq is None:
+            return known
+        after = self._run.first_seq - 1
+        while page := await self._storage.events(self._run.thread_id, after=after, limit=_PAGE, caller=SYSTEM):
+            known += [event for event in page if event.run_id == self._run.run_id]
+            after = page[-1].seq
+        return known
