@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "plugins": ("list plugins: state, source, offers, or why one is not loaded", "pizzabot.cli.plugins"),
     "config": ("show, find and check the configuration", "pizzabot.cli.config"),
     "secrets": ("set, list and delete secrets", "pizzabot.cli.secrets"),
+    "doctor": ("check what is stored; --rebuild makes transcripts anew", "pizzabot.cli.doctor"),
     "help": ("help on a command; --all lists plugins' commands too", "pizzabot.cli.help"),
 }
 """name -> (summary, module), in the order in which `--help` shows them."""

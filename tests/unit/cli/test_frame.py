@@ -93,7 +93,7 @@ def test_main_can_be_called_twice_and_returns_codes(capsys: pytest.CaptureFixtur
         ((), "no command given"),
         (("--bogus",), "unknown option --bogus"),
         (("confg", "show"), "unknown command 'confg': did you mean `pizzabot config`?"),
-        (("zzzzzz",), "there are serve, chat, plugins, config, secrets, help"),
+        (("zzzzzz",), "there are serve, chat, plugins, config, secrets, doctor, help"),
         (("config",), "required: show|path|check; see `pizzabot config --help`"),
         (("config", "shwo"), "invalid choice"),
         (("config", "show", "--js"), "unrecognized arguments: --js"),
