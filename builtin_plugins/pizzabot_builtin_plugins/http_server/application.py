@@ -21,10 +21,12 @@ from pizzabot_builtin_plugins.http_server.gates import HostGate, OriginGate, Ref
 from pizzabot_builtin_plugins.http_server.mounts import Kinds, Mounts, Router
 from pizzabot_builtin_plugins.http_server.openapi import schema_routes
 from pizzabot_builtin_plugins.http_server.routes_activity import activity_routes
+from pizzabot_builtin_plugins.http_server.routes_branches import branch_routes
 from pizzabot_builtin_plugins.http_server.routes_history import history_routes
 from pizzabot_builtin_plugins.http_server.routes_runs import run_routes
 from pizzabot_builtin_plugins.http_server.routes_system import system_routes
 from pizzabot_builtin_plugins.http_server.routes_threads import thread_routes
+from pizzabot_builtin_plugins.http_server.routes_transcript import transcript_routes
 from pizzabot_builtin_plugins.http_server.services import Services, json_answer
 from pizzabot_builtin_plugins.http_server.websocket.application import SocketApplication
 from pizzabot_hookspecs import PizzabotError
@@ -56,6 +58,8 @@ def core_application(services: Services) -> Litestar:
         *system_routes(services),
         *thread_routes(services),
         *history_routes(services),
+        *transcript_routes(services),
+        *branch_routes(services),
         *activity_routes(services),
         *run_routes(services),
     ]

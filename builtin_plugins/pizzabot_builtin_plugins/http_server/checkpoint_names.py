@@ -14,6 +14,8 @@ from pizzabot_hookspecs.wire import Namespace, ThreadState
 MAX_SELECTED = 64
 """Fields in `select`."""
 
+NAMESPACE_RULE = f"must have at most {MAX_SEGMENTS} segments of 1 to {MAX_CHARACTERS} characters, joined with | or NUL"
+
 STATE_FIELDS = tuple(ThreadState.__annotations__)
 
 CHECKPOINT_SCHEMA: Mapping[str, Any] = {
@@ -88,12 +90,17 @@ def _value_key(field: str) -> str | None:
     return field.removeprefix("values.") if len(field) > len("values.") and field.startswith("values.") else None
 
 
-def _namespace(joined: str) -> Namespace:
-    """The JS SDK joins segments with NUL, Python and LangGraph's own states with `|`."""
+def split_namespace(joined: str) -> Namespace | None:
+    """None for what is none. The JS SDK joins segments with NUL, Python and LangGraph's own states with `|`."""
     if not joined:
         return ()
     segments = tuple(joined.replace("\0", "|").split("|"))
-    if len(segments) > MAX_SEGMENTS or not all(0 < len(segment) <= MAX_CHARACTERS for segment in segments):
-        problem = f"must have at most {MAX_SEGMENTS} segments of 1 to {MAX_CHARACTERS} characters, joined with | or NUL"
-        raise refused("checkpoint.checkpoint_ns", problem)
-    return segments
+    is_one = len(segments) <= MAX_SEGMENTS and all(0 < len(segment) <= MAX_CHARACTERS for segment in segments)
+    return segments if is_one else None
+
+
+def _namespace(joined: str) -> Namespace:
+    found = split_namespace(joined)
+    if found is None:
+        raise refused("checkpoint.checkpoint_ns", NAMESPACE_RULE)
+    return found

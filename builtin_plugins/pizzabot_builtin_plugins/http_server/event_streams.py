@@ -80,7 +80,7 @@ class EventStream(Generic[Batch]):
             await answer.refuse(error, error.detail)
             return
         pump = asyncio.create_task(self._pump(answer, request_id))
-        gone = asyncio.create_task(_until_disconnected(receive))
+        gone = asyncio.create_task(until_disconnected(receive))
         self.streams.add(pump)
         try:
             await asyncio.wait({pump, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -163,6 +163,7 @@ def _stopping() -> Unavailable:
     return Unavailable("stopping", "the server is stopping; connect again in a moment")
 
 
-async def _until_disconnected(receive: Receive) -> None:
+async def until_disconnected(receive: Receive) -> None:
+    """Ends when the client has gone."""
     while (await receive())["type"] != "http.disconnect":
         pass

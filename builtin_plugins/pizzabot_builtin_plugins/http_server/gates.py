@@ -9,8 +9,11 @@ from pizzabot_hookspecs.http_routes import AsgiApp, AsgiMessage, Scope
 
 METHODS = "GET, POST, PUT, PATCH, DELETE, OPTIONS"
 REQUEST_HEADERS = (
-    "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Api-Key, X-Request-Id, X-Trigger-Secret"
+    "Authorization, Content-Type, Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Range, X-Api-Key, "
+    "X-Request-Id, X-Trigger-Secret"
 )
+ANSWER_HEADERS = "Content-Disposition, Content-Range, ETag, Pizzabot-As-Of-Seq, Pizzabot-Turns, X-Request-Id"
+"""What a page of another origin may read, beside what every browser lets it."""
 _SHOWN = 200
 """Characters of a refused header that the log keeps."""
 
@@ -76,7 +79,7 @@ class OriginGate:
 
         async def send_with_cors(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
-                exposed = (b"access-control-expose-headers", b"X-Request-Id")
+                exposed = (b"access-control-expose-headers", ANSWER_HEADERS.encode())
                 message["headers"] = [*message.get("headers", ()), *cors, exposed]
             await send(message)
 

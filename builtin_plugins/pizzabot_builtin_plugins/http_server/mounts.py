@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from pizzabot_builtin_plugins.http_server.asgi import SOCKET_PATH, Receive, Send, send_error
+from pizzabot_builtin_plugins.http_server.call_paths import with_call_encoded
 from pizzabot_hookspecs import Logger
 from pizzabot_hookspecs.http_routes import AsgiApp, HttpRoutes, Scope
 
@@ -76,6 +77,7 @@ class Router:
         self._mounts = mounts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope = with_call_encoded(scope)
         if not _is_plain(scope):
             detail = "an id or a path must not hold an encoded slash, `.`, `..`, a backslash or a control character"
             await send_error(send, 400, "invalid_path", detail)

@@ -20,12 +20,18 @@ MEDIA_TYPE = "application/vnd.oai.openapi+json"
 
 
 def documented(
-    *, body: Mapping[str, Any] | None = None, query: Mapping[str, str] | None = None, answer: str = "application/json"
+    *,
+    body: Mapping[str, Any] | None = None,
+    query: Mapping[str, str] | None = None,
+    answer: str | Sequence[str] = "application/json",
 ) -> type[Operation]:
     """An operation with the body and query it takes: handlers parse both themselves, for envelopes and for odd JSON.
 
-    `query` maps a parameter to its description; `answer` is the media type of a success.
+    `query` maps a parameter to its description; `answer` is the media type of a success, or
+    several.
     """
+
+    kinds = (answer,) if isinstance(answer, str) else answer
 
     class Documented(Operation):
         def to_schema(self) -> dict[str, Any]:
@@ -37,7 +43,7 @@ def documented(
                 operation.setdefault("parameters", []).append(parameter)
             for status, response in operation.get("responses", {}).items():
                 if status.startswith("2"):
-                    response["content"] = {answer: {}}
+                    response["content"] = {kind: {} for kind in kinds}
             return operation
 
     return Documented

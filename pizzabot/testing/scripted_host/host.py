@@ -13,6 +13,7 @@ from pizzabot.testing.scripted_host.conversation import Conversation
 from pizzabot.testing.scripted_host.log import Log
 from pizzabot.testing.scripted_host.runs import ScriptedRuns
 from pizzabot.testing.scripted_host.threads import ScriptedThreads
+from pizzabot.testing.scripted_host.transcripts import ScriptedTranscripts
 from pizzabot_hookspecs import Caller, NotFound, TooLarge
 from pizzabot_hookspecs.host import Activity, CommandReply, Health
 from pizzabot_hookspecs.http_routes import HttpRoutes
@@ -44,6 +45,7 @@ class ScriptedHost:
         self.feed = ActivityFeed()
         self.threads = ScriptedThreads(self)
         self.runs = ScriptedRuns(self)
+        self.transcripts = ScriptedTranscripts(self)
         self._conversations: dict[tuple[str, str], Conversation] = {}
         self._ids = count(1)
 

@@ -406,7 +406,10 @@ def test_the_schema_is_json_has_every_route_and_loads_nothing(serve):
             "/threads/{thread_id}/state", "/threads/{thread_id}/state/{checkpoint_id}",
             "/threads/{thread_id}/state/checkpoint", "/threads/{thread_id}/history",
             "/threads/{thread_id}/commands", "/threads/{thread_id}/stream/events",
-            "/threads/{thread_id}/runs/{run_id}/cancel",
+            "/threads/{thread_id}/runs/{run_id}/cancel", "/threads/{thread_id}/transcript",
+            "/threads/{thread_id}/turns/{turn_id}/items", "/threads/{thread_id}/tool-calls/{call_id}/input",
+            "/threads/{thread_id}/tool-calls/{call_id}/output", "/threads/{thread_id}/export",
+            "/threads/{thread_id}/head", "/threads/{thread_id}/fork", "/threads/{thread_id}/compact",
         }  # fmt: skip
         events = document["paths"]["/threads/{thread_id}/stream/events"]["post"]
         assert "channels" in events["requestBody"]["content"]["application/json"]["schema"]["properties"]

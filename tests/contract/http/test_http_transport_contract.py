@@ -5,11 +5,13 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from urllib.parse import quote, unquote
 
 import httpx
 import pytest
 
-from pizzabot.testing.transport_contract import TransportClient, TransportContract
+from pizzabot.testing.transport_contract import ExportedFile, TransportClient, TransportContract
 from pizzabot_hookspecs import PizzabotError
 
 
@@ -51,13 +53,57 @@ class HttpClient:
                 if line.startswith("data: "):
                     yield json.loads(line.removeprefix("data: "))
 
+    async def transcript(self, thread_id, /, *, namespace=(), **wanted):
+        query = {key: value for key, value in wanted.items() if value is not None}
+        query |= {"namespace": "|".join(namespace)} if namespace else {}
+        return _answer(await self.http.get(f"/threads/{thread_id}/transcript", params=query))
+
+    async def items(self, thread_id, turn_id, /, **wanted):
+        return _answer(
+            await self.http.get(f"/threads/{thread_id}/turns/{quote(turn_id, safe='')}/items", params=wanted)
+        )
+
+    async def tool_text(self, thread_id, call_id, part, /, *, item_id=None):
+        called = quote(call_id, safe="").replace(".", "%2E")
+        query = {} if item_id is None else {"item": item_id}
+        response = await self.http.get(f"/threads/{thread_id}/tool-calls/{called}/{part}", params=query)
+        return response.text if response.status_code == 200 else _answer(response)
+
+    async def export(self, thread_id, /, **wanted):
+        response = await self.http.get(f"/threads/{thread_id}/export", params=wanted)
+        if response.status_code != 200:
+            _answer(response)
+        return ExportedFile(
+            body=response.content,
+            media_type=response.headers["content-type"],
+            file_name=response.headers["content-disposition"].partition('filename="')[2].rstrip('"'),
+            as_of_seq=int(response.headers["pizzabot-as-of-seq"]),
+            turns=int(response.headers["pizzabot-turns"]),
+        )
+
+    @asynccontextmanager
+    async def begin_export(self, thread_id, /):
+        async with self.http.stream("GET", f"/threads/{thread_id}/export"):
+            yield
+
+    async def choose_head(self, thread_id, turn_id, /):
+        return _answer(await self.http.put(f"/threads/{thread_id}/head", json={"turnId": turn_id}))
+
+    async def fork(self, thread_id, turn_id=None, /, *, new_thread_id=None):
+        body = {"turnId": turn_id, "threadId": new_thread_id}
+        return _answer(await self.http.post(f"/threads/{thread_id}/fork", json=body))
+
+    async def compact(self, thread_id, /, *, idempotency_key=None):
+        headers = {} if idempotency_key is None else {"idempotency-key": idempotency_key}
+        return _answer(await self.http.post(f"/threads/{thread_id}/compact", headers=headers))
+
     async def stop(self, thread_id, run_id, /):
         return _answer(await self.http.post(f"/threads/{thread_id}/runs/{run_id}/cancel?wait=1"))["status"]
 
 
 def _answer(response):
     body = response.json()
-    if response.status_code != 200:
+    if response.status_code not in (200, 201):
         raise PizzabotError(body["error"], body["detail"])
     return body
 
@@ -67,6 +113,7 @@ class Contract(TransportContract):
 
     history = True
     activity = True
+    transcripts = True
     wrap = staticmethod(lambda client: client)
 
     @pytest.fixture(autouse=True)
@@ -281,7 +328,66 @@ class KeepsTheFollower(KeepsTheObserver):
             yield await asyncio.shield(asyncio.ensure_future(anext(hidden)))
 
 
+class IgnoresThePlace(Faulty):
+    async def transcript(self, thread_id, /, *, before_seq=None, around_seq=None, **wanted):
+        return await super().transcript(thread_id, **wanted)
+
+
+class TellsOnlyWhatIsSettled(Faulty):
+    async def transcript(self, thread_id, /, **wanted):
+        page = await super().transcript(thread_id, **wanted)
+        return {**page, "turns": [turn for turn in page["turns"] if turn["status"] != "running"]}
+
+
+class ShowsTheHeadAlone(Faulty):
+    async def transcript(self, thread_id, /, *, head=None, **wanted):
+        return await super().transcript(thread_id, **wanted)
+
+
+class DecodesCallsTwice(Faulty):
+    async def tool_text(self, thread_id, call_id, part, /, **wanted):
+        return await super().tool_text(thread_id, unquote(call_id), part, **wanted)
+
+
+class CutsTexts(Faulty):
+    async def tool_text(self, thread_id, call_id, part, /, **wanted):
+        return (await super().tool_text(thread_id, call_id, part, **wanted))[:100_000]
+
+
+class CutsExports(Faulty):
+    async def export(self, thread_id, /, **wanted):
+        made = await super().export(thread_id, **wanted)
+        return replace(made, body=made.body[:500_000])
+
+
+class KeepsTheExport(Faulty):
+    @asynccontextmanager
+    async def begin_export(self, thread_id, /):
+        self.kept = super().begin_export(thread_id)
+        await self.kept.__aenter__()
+        yield
+
+
+class ForksTheWhole(Faulty):
+    async def fork(self, thread_id, turn_id=None, /, **wanted):
+        return await super().fork(thread_id, **wanted)
+
+
+class LosesTheKey(Faulty):
+    async def compact(self, thread_id, /, **wanted):
+        return await super().compact(thread_id)
+
+
 FAULTS = [
+    (IgnoresThePlace, "test_a_page_shows_what_was_said_and_goes_on_where_the_one_before_ended"),
+    (TellsOnlyWhatIsSettled, "test_a_page_is_what_the_host_says_with_what_is_being_written_now"),
+    (ShowsTheHeadAlone, "test_the_path_to_another_head_and_a_subagents_items_are_told"),
+    (DecodesCallsTwice, "test_a_tool_call_is_told_in_full_whatever_its_id"),
+    (CutsTexts, "test_a_tool_call_is_told_in_full_whatever_its_id"),
+    (CutsExports, "test_an_export_is_whole_and_says_what_is_in_it"),
+    (KeepsTheExport, "test_a_client_that_leaves_closes_its_export"),
+    (ForksTheWhole, "test_a_head_is_chosen_and_a_thread_is_forked"),
+    (LosesTheKey, "test_a_context_is_shortened_once_for_one_key"),
     (LosesAFrame, "test_frames_come_whole_in_order_and_without_gaps"),
     (RepeatsAFrame, "test_frames_come_whole_in_order_and_without_gaps"),
     (SwapsTwoFrames, "test_frames_come_whole_in_order_and_without_gaps"),
