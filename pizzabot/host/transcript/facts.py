@@ -115,7 +115,7 @@ def _usage(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
 
 def _context(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
     run = None if entry.run_id is None else draft.state["runs"].get(entry.run_id)
-    turn_id = draft.state["head"] if run is None else run["turnId"]
+    turn_id = _text(payload.get("turn_id")) or (draft.state["head"] if run is None else run["turnId"])
     before, after = payload.get("tokens_before"), payload.get("tokens_after")
     notice = {
         "code": "context_compacted",

@@ -20,7 +20,7 @@ ITEMS_SHOWN = 100
 
 
 _PARTS = ("items", "open", "calls", "graphs", "elided")
-UNSETTLED = ("running", "waiting", "attention")
+UNSETTLED = frozenset({"running", "waiting", "attention"})
 """Of a turn, what is not its end."""
 
 
@@ -226,12 +226,8 @@ def _runs(state: State, turns: Sequence[dict[str, Any]]) -> list[RunRecord]:
 
 
 def _waiting(state: State) -> list[Request]:
-    turns = state["turns"]
-    found = (
-        one
-        for one in state["requests"].values()
-        if one["state"] == "open" or (one["turnId"] in turns and turns[one["turnId"]]["status"] in UNSETTLED)
-    )
+    unsettled = {turn_id for turn_id, turn in state["turns"].items() if turn["status"] in UNSETTLED}
+    found = [one for one in state["requests"].values() if one["state"] == "open" or one["turnId"] in unsettled]
     return sorted(found, key=lambda request: (request["seq"], request["interruptId"]))
 
 

@@ -28,7 +28,7 @@ from pizzabot.host.transcript.runs import is_going
 from pizzabot.host.transcript.shapes import Request, RunRecord, State, Turn, initial
 from pizzabot_hookspecs.storage_backends import TranscriptIndex, TurnPlace, TurnRow
 
-_FACTS = ("pizzabot.turn", "pizzabot.run", "pizzabot.head", "pizzabot.message")
+_FACTS = ("pizzabot.turn", "pizzabot.run", "pizzabot.head", "pizzabot.message", "pizzabot.context")
 
 
 def rows_of(state: State, before: State | None = None) -> list[TurnRow]:

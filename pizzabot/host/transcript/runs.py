@@ -23,13 +23,13 @@ _TURN_STATUS = {
     "cancelled": "stopped",
     "needs_attention": "attention",
 }
-_GOING = ("pending", "running", "cancelling")
+_GOING = frozenset({"pending", "running", "cancelling"})
 WAITING = ("interrupted", "needs_attention")
 
 
 def is_going(run: RunRecord) -> bool:
     """Whether frames of the run are still to come: its last fact stands before its last frame."""
-    return run["status"] in _GOING or not run.get("closed", False)
+    return "closed" not in run or run["status"] in _GOING
 
 
 def set_run_status(

@@ -140,6 +140,7 @@ class Branches:
             model = await self._models.resolve(thread.model_id)
             done = await runtime.compact(thread_id, model, caller=caller)
             told: dict[str, Any] = {
+                "turn_id": tree.head,
                 "reason": "manual",
                 "tokens_before": done.tokens_before,
                 "tokens_after": done.tokens_after,

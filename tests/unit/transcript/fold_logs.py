@@ -6,7 +6,7 @@ import copy
 import functools
 import json
 
-from fold_facts import event_of
+from fold_frames import event_of
 from fold_written import Log
 from make import vectors
 

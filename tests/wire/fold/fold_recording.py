@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "unit" / "host"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from engine_rig import EVERYTHING, collect_until, log_of, open_storage, rig, start
-from fold_facts import Told, frame_of, with_facts, without_bulk
+from fold_frames import frame_of, without_bulk
 
 from pizzabot.testing.runtime_contract.kit import call, decided
 from pizzabot.testing.runtime_contract.workbench import Workbench
@@ -36,10 +36,9 @@ _IDS = re.compile(
 
 @dataclass
 class Stage:
-    """A thread on a real engine, and what is told of it afterwards."""
+    """A thread on a real engine."""
 
     folder: Path
-    told: Told
     parts: Any = None
     bench: Any = None
 
@@ -54,8 +53,7 @@ class Stage:
     async def respond(self, question: Any, response: Any) -> None:
         params = {"interrupt_id": question.interrupt_id, "response": response}
         body = {"id": 2, "method": "input.respond", "params": params}
-        answer = (await self.parts.runs.command(THREAD, body, caller=LOCAL)).envelope
-        self.told.decided[answer["result"]["run_id"]] = [(question.interrupt_id, response)]
+        await self.parts.runs.command(THREAD, body, caller=LOCAL)
         await self.parts.engine.when_idle()
 
     async def waiting(self) -> Sequence[Any]:
@@ -73,7 +71,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def _staged(folder: Path, told: Told, script: Any) -> AsyncIterator[Stage]:
+async def _staged(folder: Path, script: Any) -> AsyncIterator[Stage]:
     storage = open_storage(folder)
     model = ScriptedModel(script=script)
     async with DeepAgentsRuntime(RuntimeSettings()) as runtime, rig(folder, runtime, storage=storage) as parts:
@@ -86,7 +84,7 @@ async def _staged(folder: Path, told: Told, script: Any) -> AsyncIterator[Stage]
             return chosen(model)
 
         parts.models.resolve = resolve
-        yield Stage(folder, told, parts, bench)
+        yield Stage(folder, parts, bench)
 
 
 Script = Any
@@ -124,6 +122,13 @@ async def _edit(stage: Stage) -> None:
     await stage.say("and on", "m4")
 
 
+async def _compact(stage: Stage) -> None:
+    for number in range(1, 13):
+        await stage.say(f"question {number}", f"m{number}")
+    await stage.parts.transcripts.compact(THREAD, caller=LOCAL)
+    await stage.say("and now", "m13")
+
+
 async def _stop_in_a_tool(stage: Stage) -> None:
     run_id = await stage.say("hold it", "m1", wait=False)
     await stage.bench.held.wait()
@@ -148,9 +153,8 @@ async def _replace(stage: Stage) -> None:
 
 
 async def _crash(stage: Stage) -> None:
-    run_id = await stage.say("go", "m1", wait=False)
+    await stage.say("go", "m1", wait=False)
     await stage.seen(b'"two "')
-    stage.told.crashes[run_id] = len(await log_of(stage.parts, THREAD))
 
 
 async def _recover(stage: Stage) -> None:
@@ -218,25 +222,24 @@ SCENES: dict[str, list[tuple[Script, Scene]]] = {
         ([Reply("one two three four")], _recover),
     ],
     "failure": [([Reply("half of", error=RuntimeError("rate limit: slow down"))], _one_turn)],
+    "compaction": [
+        ([*[Reply(f"answer {number}") for number in range(1, 13)], Reply("in short"), Reply("on")], _compact)
+    ],
     "edit": [([Reply("answer one"), Reply("answer two"), Reply("better two"), Reply("on")], _edit)],
 }
 
 
 async def _play(name: str, folder: Path) -> list[dict[str, Any]]:
-    told = Told()
     log: list[Any] = []
-    runs: list[Any] = []
     for script, scene in SCENES[name]:
-        async with asyncio.timeout(60), _staged(folder, told, script) as stage:
+        async with asyncio.timeout(60), _staged(folder, script) as stage:
             await scene(stage)
             log = await log_of(stage.parts, THREAD)
-            ids = dict.fromkeys(event.run_id for event in log)
-            runs = [await stage.parts.storage.run(run_id, caller=LOCAL) for run_id in ids]
-    return [frame_of(event) for event in with_facts(without_bulk(log), runs, told)]
+    return [frame_of(event) for event in without_bulk(log)]
 
 
 def record(name: str) -> list[dict[str, Any]]:
-    """The frames of a scene, with facts; ids and times are replaced by ones that are short and in order."""
+    """The frames of a scene; ids and times are replaced by ones that are short and in order."""
     with tempfile.TemporaryDirectory() as folder:
         frames = asyncio.run(_play(name, Path(folder)))
     return _tidied(frames)
