@@ -14,6 +14,7 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.compaction import Remembered
 from pizzabot_builtin_plugins.deepagents_runtime.middleware import (
     Discreet,
     Nameless,
@@ -51,7 +52,7 @@ def build_conversation(chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCh
     graph: Graph = create_agent(
         chat,
         system_prompt=prompts.CONVERSATION,
-        middleware=[*conversation_middleware(chat), Discreet(tools.redact), Nameless()],
+        middleware=[Remembered(), *conversation_middleware(chat), Discreet(tools.redact), Nameless()],
         state_schema=DeepAgentState,
         checkpointer=checkpointer,
     )

@@ -12,6 +12,9 @@ from pizzabot_hookspecs.wire import FilePart, Message
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+METADATA = "pizzabot"
+"""Key in a message's `additional_kwargs`: its metadata, as the host let it through (spec/12 §1.1)."""
+
 
 def to_graph(messages: Iterable[Message]) -> list[BaseMessage]:
     """Raises `InvalidRequest` `unsupported_role` for a message that no person says."""
@@ -22,7 +25,8 @@ def to_graph(messages: Iterable[Message]) -> list[BaseMessage]:
         if message.role != "user":
             detail = f"message {message.id!r} has the role {message.role!r}; a turn takes messages of the role 'user'"
             raise InvalidRequest("unsupported_role", detail)
-        said.append(HumanMessage(content=_content(message), id=message.id))
+        more = {METADATA: dict(message.metadata)} if message.metadata else {}
+        said.append(HumanMessage(content=_content(message), id=message.id, additional_kwargs=more))
     return said
 
 

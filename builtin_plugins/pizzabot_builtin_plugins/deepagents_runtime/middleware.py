@@ -15,13 +15,13 @@ from deepagents.graph import DeepAgentState
 from deepagents.middleware.filesystem import FilesystemState
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from deepagents.middleware.subagents import SubAgent, SubAgentMiddleware
-from deepagents.middleware.summarization import create_summarization_middleware
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.compaction import Summaries
 from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
 from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import ToolCalls
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
@@ -49,6 +49,7 @@ def agent_middleware(
         Withheld(FILES, FilesystemState),
         delegation(chat, tools) if tools.subagents else Withheld(DELEGATION),
         Withheld(PLANNING),
+        Summaries(chat, prompts.AGENT if offered else prompts.CONVERSATION, told=True),
         ToolCalls(tools.tools, redact=tools.redact),
         Discreet(tools.redact),
         Nameless(),
@@ -67,7 +68,7 @@ def delegation(chat: BaseChatModel, tools: ToolSet) -> AgentMiddleware[Any, Any,
             tools=[contained(tool.tool) for tool in subagent.tools.values()],
             middleware=[
                 Withheld(FILES, FilesystemState),
-                create_summarization_middleware(chat, StateBackend()),
+                Summaries(chat, subagent.prompt),
                 PatchToolCallsMiddleware(),
                 ToolCalls(subagent.tools, redact=tools.redact),
                 Discreet(tools.redact),

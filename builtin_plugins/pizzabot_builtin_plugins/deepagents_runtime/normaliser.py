@@ -22,7 +22,10 @@ from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessag
 from pizzabot_builtin_plugins.deepagents_runtime.plain import (
     AGENT_NAME,
     ORCHESTRATOR,
+    PRODUCT_PREFIX,
+    SHORTENED,
     TOLD_RESULT,
+    Shortened,
     plain,
     public_values,
 )
@@ -254,10 +257,15 @@ class Normaliser:
         return frames
 
     def _custom(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
-        if isinstance(params["data"], Mapping) and isinstance(told := params["data"].get(TOLD_RESULT), ToolMessage):
-            return self._told(told, namespace)
+        if isinstance(params["data"], Mapping):
+            if isinstance(told := params["data"].get(TOLD_RESULT), ToolMessage):
+                return self._told(told, namespace)
+            if isinstance(shortened := params["data"].get(SHORTENED), Shortened):
+                return (self._frame("custom", context_fact(shortened), ()),)
         data = plain(params["data"])
         named = isinstance(data, dict) and isinstance(data.get("name"), str) and "payload" in data
+        if named and data["name"].startswith(PRODUCT_PREFIX):
+            return ()  # a tool's or a graph's: nobody but the product says what is a fact
         return (self._frame("custom", data if named else {"payload": data}, namespace),)
 
     def _frame(self, method: FrameMethod, data: Mapping[str, Any], namespace: Namespace) -> Frame:
@@ -267,6 +275,12 @@ class Normaliser:
 def _agent(metadata: Mapping[str, Any]) -> str:
     """Who says a message: a subagent by its name, else the orchestrator."""
     return metadata.get(AGENT_NAME) or ORCHESTRATOR
+
+
+def context_fact(shortened: Shortened) -> dict[str, Any]:
+    """`pizzabot.context` (spec/12 §0) of what happened by itself in a turn."""
+    tokens = {"tokens_before": shortened.tokens_before, "tokens_after": shortened.tokens_after}
+    return {"name": "pizzabot.context", "payload": {"v": 1, "reason": "auto", **tokens}}
 
 
 def checkpoint_envelope(data: Mapping[str, Any]) -> dict[str, Any]:

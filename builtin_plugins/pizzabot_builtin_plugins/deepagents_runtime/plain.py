@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
@@ -24,6 +24,12 @@ INTEGER_LIMIT = 2**63
 TOLD_RESULT = "pizzabot.tool_result"
 """Key of a `custom` event, within the process, with the result of a tool call that did not run."""
 
+SHORTENED = "pizzabot.shortened"
+"""Key of a `custom` event, within the process, with a `Shortened`."""
+
+PRODUCT_PREFIX = "pizzabot."
+"""Names of `custom` frames that only the product may write."""
+
 PRIVATE_KEYS = frozenset(
     {
         "jump_to",
@@ -36,6 +42,14 @@ PRIVATE_KEYS = frozenset(
     }
 )
 """State that belongs to middleware, besides everything that begins with an underscore (stack.md §2)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shortened:
+    """What the model is sent was shortened: tokens before and after."""
+
+    tokens_before: int
+    tokens_after: int
 
 
 ORCHESTRATOR = "pizza-bot"

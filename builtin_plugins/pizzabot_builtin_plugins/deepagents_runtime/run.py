@@ -93,7 +93,8 @@ class GraphRun:
                         yield frame
             except Exception as error:
                 if classify(error) == RunErrorCode.CONTEXT_LENGTH:
-                    await work.memory.withdraw(work.said)
+                    for frame in _ending(work, await work.memory.withdraw(work.said)):
+                        yield frame
                 raise
         if (self._stopping.is_set() or self._turn.settle) and not self._over:
             self._over = True
@@ -111,9 +112,11 @@ class GraphRun:
         from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
 
         turn = self._turn
+        fork = turn.config.get("checkpoint_id")
+        memory = ThreadMemory(graph, turn.thread_id, run_id=turn.run_id, fork=fork if isinstance(fork, str) else None)
         return Work(
             graph=graph,
-            memory=ThreadMemory(graph, turn.thread_id, run_id=turn.run_id),
+            memory=memory,
             normaliser=Normaliser(redact=engine.tools.redact),
             said=to_graph(turn.messages),
             tools=TurnTools(thread_id=turn.thread_id, log=turn.intents, ledger=engine.ledger),

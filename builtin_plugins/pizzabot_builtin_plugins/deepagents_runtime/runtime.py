@@ -15,11 +15,11 @@ from pizzabot_builtin_plugins.deepagents_runtime.run import Engine, GraphRun
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import tool_set
 from pizzabot_hookspecs import Caller, Logger, NotFound, Unavailable
-from pizzabot_hookspecs.agent_runtimes import RuntimeServices, Turn
+from pizzabot_hookspecs.agent_runtimes import ChosenModel, Compaction, RuntimeServices, Turn
 from pizzabot_hookspecs.wire import JsonValue, Namespace, ThreadState
 
 if TYPE_CHECKING:
-    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 
     from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
     from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
@@ -31,7 +31,7 @@ READERS = 2
 
 
 class DeepAgentsRuntime:
-    """An `AgentRuntime` that `KnowsSettledCalls` and `KeepsHistory`.
+    """An `AgentRuntime` with all capabilities: `KnowsSettledCalls`, `KeepsHistory`, `KeepsBranches`, `CompactsContext`.
 
     Made in a worker thread, prepared and used on the host's loop, closed as a context manager.
     """
@@ -107,10 +107,43 @@ class DeepAgentsRuntime:
         del caller
         return await (await self._memory(thread_id)).settled_calls(call_ids)
 
+    async def tip(self, thread_id: str, /, *, caller: Caller) -> str | None:
+        del caller
+        newest = await self._checkpoint(thread_id)
+        return None if newest is None else str(newest.config["configurable"]["checkpoint_id"])
+
+    async def has_checkpoint(self, thread_id: str, checkpoint_id: str, /, *, caller: Caller) -> bool:
+        del caller
+        return await self._checkpoint(thread_id, checkpoint_id) is not None
+
+    async def go_to(self, thread_id: str, checkpoint_id: str, /, *, caller: Caller) -> str:
+        del caller
+        return await (await self._memory(thread_id)).go_to(checkpoint_id)
+
+    async def copy_thread(self, thread_id: str, checkpoint_id: str, target_id: str, /, *, caller: Caller) -> None:
+        del caller
+        engine = await self._ready()
+        from pizzabot_builtin_plugins.deepagents_runtime.checkpoint_copies import copy_checkpoints
+
+        await copy_checkpoints(engine.checkpointer, thread_id, checkpoint_id, target_id)
+
+    async def compact(self, thread_id: str, model: ChosenModel, /, *, caller: Caller) -> Compaction:
+        del caller
+        engine = await self._ready()
+        from pizzabot_builtin_plugins.deepagents_runtime.compacting import compact
+
+        return await compact(engine.reader, thread_id, model, engine.tools)
+
     async def forget(self, thread_id: str, /, *, caller: Caller) -> None:
         del caller
         engine = await self._ready()
         await engine.checkpointer.adelete_thread(thread_id)
+
+    async def _checkpoint(self, thread_id: str, checkpoint_id: str | None = None) -> CheckpointTuple | None:
+        engine = await self._ready()
+        from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import thread_config
+
+        return await engine.checkpointer.aget_tuple(thread_config(thread_id, checkpoint_id))
 
     async def _reader(self) -> ThreadReader:
         engine = await self._ready()

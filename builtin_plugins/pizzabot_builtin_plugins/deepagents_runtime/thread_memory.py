@@ -20,7 +20,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.open_calls import (
     unfinished_results,
 )
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessage
-from pizzabot_hookspecs import InvalidRequest
+from pizzabot_hookspecs import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
@@ -51,9 +51,16 @@ class ThreadMemory:
     """The checkpoints of one thread, through a graph that knows their channels."""
 
     def __init__(
-        self, graph: CompiledStateGraph[Any, Any, Any, Any], thread_id: str, *, run_id: str | None = None
+        self,
+        graph: CompiledStateGraph[Any, Any, Any, Any],
+        thread_id: str,
+        *,
+        run_id: str | None = None,
+        fork: str | None = None,
     ) -> None:
+        """`fork` is the checkpoint that the run begins on, where that is not the newest."""
         self._graph = graph
+        self._fork_of = fork
         self._config = thread_config(thread_id, run_id=run_id)
         self._thread_id = thread_id
         self._run_id = run_id
@@ -69,14 +76,13 @@ class ThreadMemory:
         Raises `InvalidRequest` `no_such_checkpoint`, `nothing_to_continue` for a turn without messages on a thread
         without state, `answers_with_messages`, and what `answers_to` raises.
         """
-        fork = turn.config.get("checkpoint_id")
         if turn.answers:
             if said:
                 detail = f"run {turn.run_id} answers interrupts and says something; an answer goes on without messages"
                 raise InvalidRequest("answers_with_messages", detail)
             return await self._answering(turn, tools)
-        if isinstance(fork, str):
-            return await self._fork(said, fork, recover=turn.recover)
+        if self._fork_of is not None:
+            return await self._fork(said, self._fork_of, recover=turn.recover)
         if said and not turn.recover:
             return Entry(graph_input={"messages": list(said)}, config=self._config)
         return await self._onward(await self.snapshot(), said)
@@ -123,7 +129,7 @@ class ThreadMemory:
     async def _fork(self, said: Sequence[BaseMessage], checkpoint_id: str, *, recover: bool) -> Entry:
         if recover:
             newest = await self.snapshot()
-            if newest is not None and (newest.metadata or {}).get(RUN_ID) == self._run_id:
+            if self._is_of_this_run(newest):
                 return await self._onward(newest, said)  # the fork had begun; it is the thread's newest state now
         origin = await self.snapshot(checkpoint_id)
         if origin is None:
@@ -132,7 +138,26 @@ class ThreadMemory:
         config = thread_config(self._thread_id, checkpoint_id, run_id=self._run_id)
         if said:
             return Entry(graph_input={"messages": list(said)}, config=config)
-        return Entry(graph_input=None, config=config, finished=None if origin.next else origin)
+        if origin.next:
+            return Entry(graph_input=None, config=config)
+        await self.go_to(checkpoint_id)
+        return Entry(graph_input=None, config=config, finished=await self.snapshot())
+
+    async def go_to(self, checkpoint_id: str) -> str:
+        """Make the state of an earlier checkpoint the newest one; the id of its copy.
+
+        Nothing waits there: a step that was not finished is closed as `settle` does. Raises `NotFound`
+        `no_such_checkpoint`.
+        """
+        config = thread_config(self._thread_id, checkpoint_id, run_id=self._run_id)
+        if await self._checkpointer.aget_tuple(config) is None:
+            raise NotFound("no_such_checkpoint", f"thread {self._thread_id!r} has no checkpoint {checkpoint_id!r}")
+        copied = await self._graph.abulk_update_state(config, [[StateUpdate(None, "__copy__")]])
+        newest = await self.snapshot()
+        if newest is None or not newest.next:
+            return str(copied["configurable"]["checkpoint_id"])
+        left = await self.settle((), streamed=(), results={}, told={})
+        return _id_of(left or newest)
 
     async def settle(
         self,
@@ -148,7 +173,7 @@ class ThreadMemory:
         gets a result (its own, where it had finished: `results` are those that there are, stored or not; else its text
         in `told`, if it has one), and no step is left.
         """
-        snapshot = await self.snapshot()
+        snapshot, config = await self._begun_on()
         messages = messages_of(snapshot)
         known = {message.id for message in messages}
         steps: list[list[StateUpdate]] = []
@@ -163,29 +188,48 @@ class ThreadMemory:
         )
         if steps or (snapshot is not None and (snapshot.next or await self._has_pending_writes(snapshot))):
             steps.append([StateUpdate(None, END)])
-            await self._graph.abulk_update_state(self._config, steps)
+            await self._graph.abulk_update_state(config, steps)
         return await self.snapshot()
+
+    async def _begun_on(self) -> tuple[StateSnapshot | None, RunnableConfig]:
+        """The state that the run is in: the newest, unless it is a fork that has stored nothing yet."""
+        newest = await self.snapshot()
+        if self._fork_of is None or self._is_of_this_run(newest):
+            return newest, self._config
+        origin = await self.snapshot(self._fork_of)
+        if origin is None:  # nothing can begin on it; the thread is as it was
+            return newest, self._config
+        return origin, thread_config(self._thread_id, self._fork_of, run_id=self._run_id)
+
+    def _is_of_this_run(self, snapshot: StateSnapshot | None) -> bool:
+        return snapshot is not None and (snapshot.metadata or {}).get(RUN_ID) == self._run_id
 
     async def _has_pending_writes(self, snapshot: StateSnapshot) -> bool:
         """Whether the state shows what only an unfinished step has written: the next message would discard it."""
         saved = await self._checkpointer.aget_tuple(snapshot.config)
         return saved is not None and bool(saved.pending_writes)
 
-    async def withdraw(self, said: Sequence[BaseMessage]) -> None:
+    async def withdraw(self, said: Sequence[BaseMessage]) -> StateSnapshot | None:
         """Take back what was said and cannot be answered: a message that does not fit would fail every later turn too.
 
-        Only where nothing came after it. The person's log still has it.
+        Only where nothing came after it; the state then, None where nothing was taken back. The person's log still has
+        it.
         """
         messages = messages_of(await self.snapshot())
         ids = [message.id for message in said]
         if not ids or [message.id for message in messages[-len(ids) :]] != ids:
-            return
+            return None
         gone = StateUpdate({"messages": [RemoveMessage(id=str(name)) for name in ids]}, "model")
         await self._graph.abulk_update_state(self._config, [[gone], [StateUpdate(None, END)]])
+        return await self.snapshot()
 
     @property
     def _checkpointer(self) -> Any:
         return self._graph.checkpointer
+
+
+def _id_of(snapshot: StateSnapshot) -> str:
+    return str(snapshot.config["configurable"]["checkpoint_id"])
 
 
 def cut_off(message: OpenMessage) -> AIMessage:

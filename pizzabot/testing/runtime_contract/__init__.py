@@ -13,7 +13,8 @@ runtime over the same storage where a restart is meant.
 
 A runtime that runs the tools it is handed says `tools = True` and overrides `runtime_with(services)` too; it is then
 also tested for tools, approvals, intents and stopping in a tool. One that is a `KeepsHistory` says
-`keeps_history = True` and is tested for that.
+`keeps_history = True` and is tested for that; so do `keeps_branches` and `compacts_context` for a `KeepsBranches` and a
+`CompactsContext`.
 """
 
 from __future__ import annotations

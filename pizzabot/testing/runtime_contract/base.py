@@ -15,13 +15,16 @@ from pizzabot_hookspecs.storage_backends import GraphStorage
 
 class RuntimeContract(ABC):
     """`tools` says whether the runtime runs the tools that it is handed; the tests of tools are there only then.
-    `keeps_history` says the same of a `KeepsHistory` and its tests.
+    `keeps_history` says the same of a `KeepsHistory` and its tests, `keeps_branches` of a `KeepsBranches`,
+    `compacts_context` of a `CompactsContext`.
 
     `patience`: a test that takes longer has failed. A runtime that hangs must not hang its author's test run.
     """
 
     tools: ClassVar[bool] = False
     keeps_history: ClassVar[bool] = False
+    keeps_branches: ClassVar[bool] = False
+    compacts_context: ClassVar[bool] = False
     patience: ClassVar[float] = 20.0
 
     @abstractmethod

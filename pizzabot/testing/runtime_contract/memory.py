@@ -21,7 +21,7 @@ from pizzabot.testing.runtime_contract.kit import (
 )
 from pizzabot.testing.scripted_model import Reply, ScriptedModel, chosen
 from pizzabot_hookspecs import LOCAL
-from pizzabot_hookspecs.agent_runtimes import KeepsHistory
+from pizzabot_hookspecs.agent_runtimes import CompactsContext, KeepsBranches, KeepsHistory
 from pizzabot_hookspecs.wire import Frame
 
 
@@ -50,6 +50,15 @@ class MemoryContract(RuntimeContract):
             async with self.runtime(self.new_storage()) as runtime:
                 found = isinstance(runtime, KeepsHistory)
             assert found == self.keeps_history, "a suite says `keeps_history = True` if the runtime is a KeepsHistory"
+
+        self.run(scenario())
+
+    def test_a_runtime_says_whether_it_keeps_branches_and_compacts(self) -> None:
+        async def scenario() -> None:
+            async with self.runtime(self.new_storage()) as runtime:
+                branches, compacts = isinstance(runtime, KeepsBranches), isinstance(runtime, CompactsContext)
+            assert branches == self.keeps_branches, "a suite says `keeps_branches = True` of a KeepsBranches"
+            assert compacts == self.compacts_context, "a suite says `compacts_context = True` of a CompactsContext"
 
         self.run(scenario())
 

@@ -22,6 +22,8 @@ from .files import FileStorage
 class TestDeepAgentsRuntime(AgentRuntimeContract):
     tools = True
     keeps_history = True
+    keeps_branches = True
+    compacts_context = True
 
     @asynccontextmanager
     async def runtime_with(self, services: RuntimeServices) -> AsyncIterator[AgentRuntime]:

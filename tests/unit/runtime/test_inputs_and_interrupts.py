@@ -7,7 +7,7 @@ import pytest
 from pizzabot_builtin_plugins.deepagents_runtime.inputs import to_graph
 from pizzabot_builtin_plugins.deepagents_runtime.interrupts import kind_of, shown
 from pizzabot_hookspecs import InvalidRequest
-from pizzabot_hookspecs.wire import Message, Part
+from pizzabot_hookspecs.wire import JsonValue, Message, Part
 
 
 def message(*parts: Part, role: str = "user") -> Message:
@@ -38,6 +38,14 @@ def test_with_a_file_the_parts_become_blocks_and_the_file_a_reference() -> None:
             "metadata": {"name": "a.png", "sizeBytes": 3},
         },
     ]
+
+
+def test_the_metadata_of_a_message_stays_with_it() -> None:
+    metadata: dict[str, JsonValue] = {"quotes": ["so"]}
+    (given,) = to_graph([Message(id="u1", role="user", parts=({"type": "text", "text": "a"},), metadata=metadata)])
+    assert given.additional_kwargs == {"pizzabot": metadata}
+    (bare,) = to_graph([message({"type": "text", "text": "a"})])
+    assert bare.additional_kwargs == {}
 
 
 def test_unpaired_surrogates_do_not_reach_the_model() -> None:
