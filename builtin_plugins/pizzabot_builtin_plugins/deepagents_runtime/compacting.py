@@ -46,6 +46,9 @@ async def compact(graph: Graph, thread_id: str, model: ChosenModel, tools: ToolS
         detail = f"thread {thread_id!r} has nothing before the messages that stay as they are"
         raise Conflict("nothing_to_compact", f"{detail}; it can be shortened when it is longer")
     event, shortened = done
+    if shortened.tokens_after >= shortened.tokens_before:
+        detail = f"{model.id} wrote a summary that is no shorter than what it stands for"
+        raise Unavailable("model_failed", f"{detail}; nothing was changed, try again or choose another model")
     written: dict[str, Any] = {SUMMARIZATION_EVENT_KEY: event}
     updates = [[StateUpdate(written, "model")], [StateUpdate(None, END)]]
     stored = await graph.abulk_update_state(thread_config(thread_id), updates)
