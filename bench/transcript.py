@@ -78,7 +78,6 @@ async def gaps() -> AsyncIterator[list[float]]:
 async def timed(read: Callable[[], Awaitable[Any]]) -> list[float]:
     took = []
     for _ in range(ROUNDS):
-        gc.collect()
         began = time.perf_counter()
         await read()
         took.append(time.perf_counter() - began)
@@ -89,16 +88,23 @@ def show(name: str, took: list[float], at_most: float) -> None:
     figure(name, sorted(took)[len(took) // 2] * 1e3, at_most=at_most, more=spread(took))
 
 
-async def measure(storage: Storage) -> None:
+async def _stored(storage: Storage) -> int:
+    """Store the thread; how many events it has. Nothing of it stays in memory, where collections would look at it."""
     copy = long_thread()
     await storage.adopt_thread(copy, caller=LOCAL)
+    return len(copy.events)
+
+
+async def measure(storage: Storage) -> None:
+    count = await _stored(storage)
+    gc.collect()
     keeper = TranscriptKeeper(storage, logger=structlog.get_logger())
     async with gaps() as longest:
         began = time.perf_counter()
         async for _ in keeper.rebuild("t"):
             pass
         took = time.perf_counter() - began
-    figure(f"s to rebuild {len(copy.events):,} events", took, at_most=REBUILD_SECONDS)
+    figure(f"s to rebuild {count:,} events", took, at_most=REBUILD_SECONDS)
     figure("ms, longest wait of the loop meanwhile", longest[0], at_most=GAP_MS)
     if (fault := await fault_of(storage, "t")) is not None:
         raise SystemExit(f"the rows are not what the log folds to: {fault}")
@@ -109,7 +115,7 @@ async def measure(storage: Storage) -> None:
     async with gaps() as longest:
         show(f"ms for the newest page of {TURNS:,} turns, nothing in memory", await timed(cold), PAGE_MS)
     figure("ms, longest wait of the loop meanwhile", longest[0], at_most=GAP_MS)
-    middle = len(copy.events) // 2
+    middle = count // 2
     show("ms for a page around the middle", await timed(lambda: cold(around_seq=middle)), PAGE_MS)
     warm = TranscriptReader(storage)
     await warm.page("t", caller=LOCAL)
