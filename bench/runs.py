@@ -46,8 +46,9 @@ AT_ONCE = 200
 OBSERVERS = 200
 PACE_SECONDS = 0.002
 REPLAYED = 10_000
-FRAMES_BESIDE_DELTAS = 6
-"""running, message-start, content-block-start, content-block-finish, message-finish, completed"""
+FRAMES_BESIDE_DELTAS = 10
+"""running, message-start, content-block-start, content-block-finish, message-finish, completed; the facts: the turn, the
+run at its begin and its end, usage"""
 PATIENCE_SECONDS = 100.0
 
 
