@@ -121,6 +121,19 @@ def test_a_model_that_fails_to_sum_up_changes_nothing(tmp_path: Path) -> None:
     run(scenario())
 
 
+def test_a_summary_that_is_no_shorter_than_what_it_stands_for_changes_nothing(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        wordy = ScriptedModel(script=lambda _: Reply("so much to say " * 3_000))
+        async with plain_runtime_over(tmp_path / "storage") as runtime:
+            await talk(runtime, summing_up(), 6)
+            before = await runtime.state("thread-1", caller=LOCAL)
+            with pytest.raises(Unavailable, match="no shorter"):
+                await runtime.compact("thread-1", chosen(wordy, context_window=8000), caller=LOCAL)
+            assert await runtime.state("thread-1", caller=LOCAL) == before
+
+    run(scenario())
+
+
 def test_what_a_tool_says_under_a_name_of_the_product_is_dropped(tmp_path: Path) -> None:
     async def scenario() -> None:
         model = ScriptedModel(script=[Reply("", tool_calls=[call("forge", "c1")]), Reply("done")])
