@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from pizzabot_builtin_plugins.echo.script import MAX_DELAY_SECONDS, MAX_PACE_SECONDS
 from pizzabot_hookspecs import Context, Unavailable
-from pizzabot_hookspecs.model_providers import ModelDescriptor
+from pizzabot_hookspecs.model_providers import InlineReasoning, ModelDescriptor
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -21,13 +21,17 @@ WITH_TOOLS, PLAIN = "echo", "echo-plain"
 
 
 class EchoSettings(BaseModel):
-    """`[models.<use>]` of an echo provider: `pace` between chunks and `delay` before the first one, in seconds."""
+    """`[models.<use>]` of an echo provider: `pace` between chunks and `delay` before the first one, in seconds.
+
+    With `inline_reasoning` the host takes `<think>` tags that are said for reasoning, as it does for other providers.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     pace: float = Field(default=0.0, ge=0, le=MAX_PACE_SECONDS)
     delay: float = Field(default=0.0, ge=0, le=MAX_DELAY_SECONDS)
     context_window: int = Field(default=200_000, ge=1, le=100_000_000)
+    inline_reasoning: InlineReasoning = InlineReasoning.OFF
 
 
 class EchoProvider:
@@ -61,6 +65,7 @@ class EchoProvider:
             context_window=self._settings.context_window,
             supports_tools=supports_tools,
             supports_vision=False,
+            inline_reasoning=self._settings.inline_reasoning,
         )
 
 

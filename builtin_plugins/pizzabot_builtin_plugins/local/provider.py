@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from pizzabot_builtin_plugins.local.library import Library, LibraryModel
@@ -64,7 +65,7 @@ class LocalProvider:
     async def models(self) -> Sequence[ModelDescriptor]:
         listed = await asyncio.to_thread(self._library.models)
         return [
-            model.descriptor(self._settings.context_size)
+            self._described(model)
             for model in listed
             if model.problem is None and (model.path is not None or self._settings.download)
         ]
@@ -72,9 +73,13 @@ class LocalProvider:
     async def describe(self, model: str, /) -> ModelDescriptor | None:
         """From the file's own header; None for a model that is not there or not readable."""
         try:
-            return (await asyncio.to_thread(self._library.find, model)).descriptor(self._settings.context_size)
+            return self._described(await asyncio.to_thread(self._library.find, model))
         except PizzabotError:
             return None
+
+    def _described(self, model: LibraryModel) -> ModelDescriptor:
+        described = model.descriptor(self._settings.context_size)
+        return replace(described, inline_reasoning=self._settings.inline_reasoning)
 
     async def build(self, model: str, /) -> LocalChat:
         """Fetch the weights if that is needed and allowed, load them, and hand out the chat model.

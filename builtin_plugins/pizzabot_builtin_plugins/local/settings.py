@@ -7,6 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from pizzabot_hookspecs.model_providers import InlineReasoning
+
 
 class LocalSettings(BaseModel):
     """Every bound has a default that suits two cores and a small model."""
@@ -16,6 +18,9 @@ class LocalSettings(BaseModel):
     models_dir: Path | None = Field(None, description="folder of the weights; default: the user's cache")
     download: bool = Field(default=True, description="fetch a known model when it is asked for the first time")
     context_size: int = Field(8192, ge=256, le=1_048_576, description="tokens of one conversation, at most the model's")
+    inline_reasoning: InlineReasoning = Field(
+        InlineReasoning.OFF, description="tags of reasoning that llama.cpp leaves in the text"
+    )
     max_output_tokens: int = Field(1024, ge=1, le=131_072, description="tokens of one answer")
     temperature: float | None = Field(None, ge=0, le=2, description="default: the model's known value, else 0.8")
     repeat_penalty: float | None = Field(None, ge=0.5, le=2, description="default: the model's known value, else none")

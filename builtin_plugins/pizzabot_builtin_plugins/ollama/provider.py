@@ -7,6 +7,7 @@ import importlib.util
 import os
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pizzabot_builtin_plugins.ollama.server import Server, Shown, descriptor
@@ -49,7 +50,8 @@ class OllamaProvider:
 
     async def models(self) -> Sequence[ModelDescriptor]:
         self._check()
-        return await self._server.models(context_length=self._settings.context_length)
+        found = await self._server.models(context_length=self._settings.context_length)
+        return [replace(model, inline_reasoning=self._settings.inline_reasoning) for model in found]
 
     async def describe(self, model: str, /) -> ModelDescriptor | None:
         """None where the server cannot be asked now: `build` says why."""
@@ -58,7 +60,8 @@ class OllamaProvider:
             shown = await self._server.show(model)
         except Unavailable:
             return None
-        return descriptor(model, shown, context_length=self._settings.context_length)
+        made = descriptor(model, shown, context_length=self._settings.context_length)
+        return replace(made, inline_reasoning=self._settings.inline_reasoning)
 
     async def build(self, model: str, /) -> BaseChatModel:
         self._check()

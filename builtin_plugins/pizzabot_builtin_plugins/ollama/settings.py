@@ -8,6 +8,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 
+from pizzabot_hookspecs.model_providers import InlineReasoning
+
 DEFAULT_HOST = "http://localhost:11434"
 DEFAULT_PORT = 11434
 
@@ -23,7 +25,8 @@ class Thinking(StrEnum):
 class OllamaSettings(BaseModel):
     """`[models.<use>]` with `use = "ollama"`. `context_length` is tokens, `timeout` seconds of silence.
 
-    Loading a large model from disk is silence, too: hence the long default.
+    Loading a large model from disk is silence, too: hence the long default. `inline_reasoning` is for models whose
+    `<think>` tags the server leaves in the text: it takes them out of those that it knows to think.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True)
@@ -31,6 +34,7 @@ class OllamaSettings(BaseModel):
     host: str | None = None
     context_length: int = Field(default=32_768, ge=1, le=100_000_000)
     thinking: Thinking = Thinking.AUTO
+    inline_reasoning: InlineReasoning = InlineReasoning.OFF
     timeout: float = Field(default=300.0, gt=0, le=3600)
 
     @field_validator("host")

@@ -6,6 +6,8 @@ import asyncio
 import importlib.util
 import ssl
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import SecretStr
@@ -43,7 +45,7 @@ class OpenAIProvider:
             self._problem = error.detail
         self._client: Any = None
         self._caps: dict[str, int] = {}
-        self._windows: dict[str, int] = {}
+        self._listed: dict[str, ModelDescriptor] = {}
 
     async def __aenter__(self) -> Self:
         return self
@@ -66,8 +68,17 @@ class OpenAIProvider:
 
     async def models(self) -> Sequence[ModelDescriptor]:
         found = await list_models(self._usable(), verify=self._verify)
-        self._windows = {model.id: model.context_window for model in found if model.context_window}
-        return found
+        inline = self._settings.inline_reasoning
+        self._listed = {model.id: replace(model, inline_reasoning=inline) for model in found}
+        return tuple(self._listed.values())
+
+    async def describe(self, model: str, /) -> ModelDescriptor | None:
+        """From the newest list; a model that is not in it, or an endpoint without one, is still used as configured."""
+        if model not in self._listed:
+            with suppress(Unavailable):
+                await self.models()
+        inline = self._settings.inline_reasoning
+        return self._listed.get(model) or ModelDescriptor(id=model, display_name=model, inline_reasoning=inline)
 
     async def build(self, model: str, /) -> BaseChatModel:
         endpoint = self._usable()
@@ -93,7 +104,8 @@ class OpenAIProvider:
         if self._client is None:
             # LangChain's own default is shared by every model of the process and outlives the loop it was used on.
             self._client = DefaultAsyncHttpxClient(timeout=timeout, verify=self._verify)
-        window = settings.context_window or self._windows.get(model)
+        listed = self._listed.get(model)
+        window = settings.context_window or (listed.context_window if listed else None)
         made = OpenAIModel(
             model=model,
             api_key=SecretStr(endpoint.api_key or NO_KEY),

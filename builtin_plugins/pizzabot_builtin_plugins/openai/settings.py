@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from pizzabot_hookspecs import Context, InvalidRequest
+from pizzabot_hookspecs.model_providers import InlineReasoning
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -26,7 +27,8 @@ class ApiMode(StrEnum):
 class OpenAISettings(BaseModel):
     """`[models.<use>]` with `use = "openai"`. `timeout` is seconds of silence, per attempt; `max_tokens` of one answer.
 
-    `context_window` is for endpoints that do not say how large a model's is.
+    `context_window` is for endpoints that do not say how large a model's is, `inline_reasoning` for those that leave a
+    model's `<think>` tags in its text.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -38,6 +40,7 @@ class OpenAISettings(BaseModel):
     timeout: float = Field(default=60.0, gt=0, le=3600)
     max_retries: int = Field(default=2, ge=0, le=5)
     context_window: int | None = Field(default=None, ge=1, le=100_000_000)
+    inline_reasoning: InlineReasoning = InlineReasoning.OFF
 
     @field_validator("base_url")
     @classmethod

@@ -9,13 +9,23 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pizzabot.host.models.advice import advice
 from pizzabot.host.models.catalogue import Catalogue
 from pizzabot_hookspecs import Logger, PizzabotError, Unavailable
 from pizzabot_hookspecs.agent_runtimes import ChosenModel
-from pizzabot_hookspecs.model_providers import DescribesModels, ModelDescriptor, ModelProvider, NeedsConfiguration
+from pizzabot_hookspecs.model_providers import (
+    DescribesModels,
+    InlineReasoning,
+    ModelDescriptor,
+    ModelProvider,
+    NeedsConfiguration,
+)
 from pizzabot_hookspecs.wire import JsonValue
+
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
 
 MAX_BUILT_MODELS = 16
 """Chat models kept ready, the least recently used goes first."""
@@ -111,7 +121,10 @@ class ModelRegistry:
             raise Unavailable(
                 "MODEL_UNAVAILABLE", f"model {model_id!r} could not be built: {type(error).__name__}: {error}"
             ) from error
-        chosen = ChosenModel(id=model_id, chat=chat, descriptor=await self._descriptor(use, model, provider))
+        descriptor = await self._descriptor(use, model, provider)
+        if descriptor.inline_reasoning is not InlineReasoning.OFF:
+            chat = await asyncio.to_thread(_cutting, chat, descriptor.inline_reasoning)
+        chosen = ChosenModel(id=model_id, chat=chat, descriptor=descriptor)
         self._built[model_id] = chosen
         while len(self._built) > MAX_BUILT_MODELS:
             self._built.popitem(last=False)
@@ -156,6 +169,12 @@ def split_model_id(model_id: str) -> tuple[str, str]:
             "malformed_model_id", f"model {model_id!r} is not of the form use:model, such as local:smollm2-135m"
         )
     return use, model
+
+
+def _cutting(chat: BaseChatModel, inline_reasoning: InlineReasoning) -> BaseChatModel:
+    from pizzabot.host.models.cutting_model import CuttingModel
+
+    return CuttingModel.around(chat, inline_reasoning)
 
 
 def _model_row(use: str, model: ModelDescriptor) -> JsonValue:

@@ -314,3 +314,11 @@ def test_a_model_is_described_by_looking_and_an_unknown_one_is_not(make: Make) -
     described = use(make(), lambda provider: provider.describe("llava"))
     assert (described.supports_tools, described.supports_vision, described.context_window) == (False, True, 4096)
     assert use(make(), lambda provider: provider.describe("gone")) is None
+
+
+@pytest.mark.parametrize(("section", "mode"), [({}, "off"), ({"inline_reasoning": "tags"}, "tags")])
+def test_the_section_says_whether_reasoning_stands_in_the_text(make: Make, section: dict[str, str], mode: str) -> None:
+    async def told(provider: Any) -> Any:
+        return [*await provider.models(), await provider.describe("llava")]
+
+    assert {model.inline_reasoning for model in use(make(**section), told)} == {mode}

@@ -416,3 +416,20 @@ def test_nothing_of_a_built_model_shows_the_key(openai_server: Any, make: Make) 
     chat = use(make(base_url=openai_server.url + "/v1", api_key=KEY), lambda provider: provider.build("gpt-x"))
     assert KEY not in json.dumps(chat.model_dump(mode="json", exclude={"http_async_client"}), default=repr)
     assert KEY not in repr(InvalidRequest("x", repr(chat)))
+
+
+@pytest.mark.parametrize(("section", "mode"), [({}, "off"), ({"inline_reasoning": "prefilled"}, "prefilled")])
+def test_the_section_says_of_every_model_whether_reasoning_stands_in_its_text(
+    openai_server: Any, make: Make, section: dict[str, str], mode: str
+) -> None:
+    async def told(provider: Any) -> Any:
+        return [*await provider.models(), await provider.describe("not-listed")]
+
+    described = use(make(base_url=openai_server.url + "/v1", **section), told)
+    assert {model.inline_reasoning for model in described} == {mode}
+    assert described[-1].id == "not-listed"
+
+
+def test_an_endpoint_without_a_list_is_described_as_configured(make: Make) -> None:
+    provider = make(base_url="http://127.0.0.1:9/v1", inline_reasoning="tags")
+    assert use(provider, lambda entered: entered.describe("m")).inline_reasoning == "tags"

@@ -69,8 +69,9 @@ def test_the_descriptor_and_the_profile_say_what_it_is_run_with(provider: Make) 
         assert chat.profile == {"max_input_tokens": 512}
         assert [model.id for model in await local.models()] == ["tiny", "smollm2-135m"]
         assert await local.describe("nope") is None
+        assert {described.inline_reasoning, *(model.inline_reasoning for model in await local.models())} == {"tags"}
 
-    played(provider, scene, context_size=512)
+    played(provider, scene, context_size=512, inline_reasoning="tags")
 
 
 def test_a_conversation_reaches_the_model_as_text_with_its_tool_calls(provider: Make) -> None:
