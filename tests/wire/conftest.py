@@ -21,6 +21,8 @@ from servers import running_server
 
 from pizzabot.testing.plugins import install_plugin
 
+pytest.register_assert_rewrite("frame_rules", "js_checks", "scenarios", "turns")
+
 HERE = Path(__file__).parent
 
 

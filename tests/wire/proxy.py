@@ -5,6 +5,8 @@ with Proxy(server.http) as proxy:
     proxy.cut()              # every open connection is reset; the next ones go through
     proxy.hold()             # new connections are accepted and stand still, as at a server that starts
     proxy.lead_to(server.http)
+    with proxy.news_kept():  # the Python SDK's watcher hears of questions and failures later than its projections
+        proxy.let_through()
 """
 
 from __future__ import annotations
@@ -13,12 +15,19 @@ import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Iterator
 from typing import Self
 from urllib.parse import urlsplit
 
 PIECE = 64 * 1024
 WAIT_SECONDS = 30.0
 _RESET = struct.pack("ii", 1, 0)
+_WATCHES = b'"channels":["lifecycle","input"]'
+"""In the request of the Python SDK's watcher, the one stream that asks for just these."""
+_NEWS = (b"input.requested", b'"failed"')
+"""In frames with which the watcher ends what the projections show."""
+
+Pair = tuple[socket.socket, socket.socket]
 
 
 class Proxy:
@@ -26,7 +35,9 @@ class Proxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._change = threading.Condition()
         self._port: int | None = urlsplit(target).port
-        self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._pairs: set[Pair] = set()
+        self._watchers: set[Pair] = set()
+        self._news_kept = False
         self._threads: list[threading.Thread] = []
         self._closed = False
 
@@ -52,6 +63,7 @@ class Proxy:
         """Reset every open connection, on both sides; how many there were."""
         with self._change:
             pairs, self._pairs = self._pairs, set()
+            self._change.notify_all()
         for pair in pairs:
             for end in pair:
                 with contextlib.suppress(OSError):
@@ -66,6 +78,26 @@ class Proxy:
     def lead_to(self, target: str) -> None:
         with self._change:
             self._port = urlsplit(target).port
+            self._change.notify_all()
+
+    @contextlib.contextmanager
+    def news_kept(self) -> Iterator[None]:
+        """Frames that tell a watcher of a question or a failure wait here, at the latest until the end of the block.
+
+        The SDK ends its projections at once when its watcher, a connection of its own, hears of them; what the other
+        connection has not brought by then is lost to them, or shown as failed. Which one is first is anybody's guess.
+        """
+        with self._change:
+            self._news_kept = True
+        try:
+            yield
+        finally:
+            self.let_through()
+
+    def let_through(self) -> None:
+        """What waits, and whatever comes later."""
+        with self._change:
+            self._news_kept = False
             self._change.notify_all()
 
     def _start(self, work: object, *arguments: object) -> None:
@@ -97,9 +129,10 @@ class Proxy:
         self._start(self._carry, server, client, pair)
         self._carry(client, server, pair)
 
-    def _carry(self, source: socket.socket, target: socket.socket, pair: tuple[socket.socket, socket.socket]) -> None:
+    def _carry(self, source: socket.socket, target: socket.socket, pair: Pair) -> None:
         try:
             while piece := source.recv(PIECE):
+                self._look_at(piece, pair)
                 target.sendall(piece)
         except OSError:
             pass  # cut, or one side is gone
@@ -108,4 +141,14 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
         with self._change:
             self._pairs.discard(pair)
+            self._watchers.discard(pair)
+            self._change.notify_all()
         source.close()
+
+    def _look_at(self, piece: bytes, pair: Pair) -> None:
+        """Remember a watcher; keep its news, and with it all that follows, while it is to be kept."""
+        with self._change:
+            if _WATCHES in piece:
+                self._watchers.add(pair)
+            elif pair in self._watchers and any(news in piece for news in _NEWS):
+                self._change.wait_for(lambda: not self._news_kept or pair not in self._pairs, WAIT_SECONDS)

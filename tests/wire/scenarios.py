@@ -10,6 +10,8 @@ from typing import Any
 from sdk import Call, Scope, conversation
 
 WORDS = " ".join(f"w{number}" for number in range(40))
+ENDLESS = " ".join(f"w{number}" for number in range(2000))
+"""At the pace of the tests still being told when they come to stop it, however busy the machine is."""
 APPROVE = {"decisions": [{"type": "approve"}]}
 REJECT = {"decisions": [{"type": "reject", "message": "not now"}]}
 

@@ -96,6 +96,9 @@ class Talk(Protocol):
     async def seeing(self) -> None:
         """Wait until the stream behind the projections has brought its first event."""
 
+    async def has(self, event_id: str) -> None:
+        """Wait until the stream behind the projections has brought this event; those before it are with them then."""
+
     def reading_along(self) -> None:
         """Subscribe without a `run.start` of one's own, which the synchronous SDK would wait for."""
 
@@ -138,6 +141,9 @@ class AsyncTalk:
     async def seeing(self) -> None:
         await until(lambda: list(self._thread._seen_event_ids))
 
+    async def has(self, event_id: str) -> None:
+        await until(lambda: event_id in self._thread._seen_event_ids)
+
     def reading_along(self) -> None:
         pass
 
@@ -149,7 +155,8 @@ class AsyncTalk:
 
     async def answer(self, *answers: tuple[str, Any]) -> asyncio.Task[Scope]:
         watching = asyncio.create_task(self.watch())
-        await until(lambda: self._thread._controller._subscriptions)  # what comes before a subscription is not kept
+        # What comes before a subscription is not kept. It may have come and gone already.
+        await until(lambda: self._thread._controller._subscriptions or watching.done())
         for interrupt_id, response in answers:
             await self._thread.run.respond(response, interrupt_id=interrupt_id)
         return watching
@@ -188,6 +195,9 @@ class SyncTalk:
     async def seeing(self) -> None:
         await until(lambda: self._thread._controller._seen_event_ids)
 
+    async def has(self, event_id: str) -> None:
+        await until(lambda: event_id in self._thread._controller._seen_event_ids)
+
     def reading_along(self) -> None:
         self._thread._controller._run_start_gate.set()
 
@@ -199,7 +209,8 @@ class SyncTalk:
 
     async def answer(self, *answers: tuple[str, Any]) -> asyncio.Task[Scope]:
         watching = asyncio.create_task(self.watch())
-        await until(lambda: self._thread._controller._subscriptions)  # what comes before a subscription is not kept
+        # What comes before a subscription is not kept. It may have come and gone already.
+        await until(lambda: self._thread._controller._subscriptions or watching.done())
         for interrupt_id, response in answers:
             await in_thread(partial(self._thread.run.respond, response, interrupt_id=interrupt_id))
         return watching

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 from frame_rules import check_stream, runs_of
-from scenarios import SCENARIOS, WORDS, tool
+from scenarios import ENDLESS, SCENARIOS, WORDS, tool
 from sdk import in_thread, played
 from talking import HttpConversation, frame_with, frames_of, say
 from turns import middle, nothing, restart, subject
@@ -99,10 +99,10 @@ def test_stopped_superseded_and_queued_turns_keep_every_rule(shared_place):
     async def scene():
         thread_id = uuid4().hex
         async with HttpConversation(shared_place.server.http) as talk:
-            stopped = await begun(talk, thread_id, f"[[pace 0.01]]{WORDS}")
+            stopped = await begun(talk, thread_id, f"[[pace 0.01]]{ENDLESS}")
             await frame_with(talk, thread_id, "w9")
             assert (await talk.command(thread_id, "run.stop", {"run_id": stopped}))["type"] == "success"
-            await begun(talk, thread_id, f"[[pace 0.01]]{WORDS.replace('w', 'v')}")
+            await begun(talk, thread_id, f"[[pace 0.01]]{ENDLESS.replace('w', 'v')}")
             await frame_with(talk, thread_id, "v9")
             await begun(talk, thread_id, f"[[pace 0.005]]{WORDS.replace('w', 'u')}")
             await begun(talk, thread_id, "queued", multitask_strategy="enqueue")

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_client
 from places import Place
+from sdk import AsyncTalk, until
 from talking import HttpConversation, frame_with
+from turns import paused
 
 sys.path.insert(0, str(Path(__file__).parent / "js"))
 
@@ -106,7 +108,7 @@ def test_the_python_examples_run_as_they_stand(shared_place: Place, words: str) 
 
 
 LONG = " ".join(f"w{number}" for number in range(40))
-SLOW = f"[[pace 0.05]]{LONG}"
+SLOW = f"[[pace 0.1]]{LONG}"
 
 
 async def restarted_in_the_middle(place: Place, client: Any, turn: Any) -> Any:
@@ -143,8 +145,14 @@ def test_the_short_python_example_answers_and_says_where_it_waits(
     async def scene(client: Any) -> None:
         assert await turn(client, None, "pizza it is") == "pizza it is"
         assert capsys.readouterr().out == "pizza it is"
-        with pytest.raises(RuntimeError, match="waits for a person"):
-            await turn(client, None, TURNS["two at once"][0])
+        opened: list[Any] = []
+        opens = client.threads.stream
+        client.threads.stream = lambda *args, **more: opened.append(opens(*args, **more)) or opened[-1]
+        with shared_place.proxy.news_kept():
+            saying = asyncio.create_task(turn(client, None, TURNS["two at once"][0]))
+            await until(lambda: opened)
+            with pytest.raises(RuntimeError, match="waits for a person"):
+                await paused(AsyncTalk(client, opened[0]), shared_place, saying)
 
     played(shared_place, scene)
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pytest
 from places import Place
 from scenarios import Scenario
 from sdk import Scope, Talk, in_thread
-from talking import HttpConversation, frame_with
+from talking import HttpConversation, frame_with, is_root_end
 
 Happens = Callable[[Place], None]
+Shown = TypeVar("Shown")
 
 
 def nothing(_: Place) -> None:
@@ -33,21 +34,34 @@ async def turn(talk: Talk, place: Place, scenario: Scenario, happens: Happens = 
     mark = uuid4().hex
     if scenario.gate:
         place.gates.hold(f"{scenario.gate} {mark}")
-    await talk.start(scenario.script(mark))
-    watching = asyncio.create_task(talk.watch())
     before = Scope()
-    if scenario.answers:
-        before = await watching
-        watching = await answered(talk, place, scenario, mark, happens)
-    await middle(place, talk.thread_id, scenario, mark)
-    await talk.seeing()
-    await in_thread(lambda: happens(place))
-    if scenario.gate:
-        place.gates.release(f"{scenario.gate} {mark}")
-    scope = joined(before, await watching)
+    with place.proxy.news_kept():
+        await talk.start(scenario.script(mark))
+        watching = asyncio.create_task(talk.watch())
+        if scenario.answers:
+            before = await paused(talk, place, watching)
+            watching = await answered(talk, place, scenario, mark, happens)
+        await middle(place, talk.thread_id, scenario, mark)
+        await talk.seeing()
+        await in_thread(lambda: happens(place))
+        if scenario.gate:
+            place.gates.release(f"{scenario.gate} {mark}")
+        scope = joined(before, await watching)
     await ended(talk, scenario, mark)
     scenario.check(mark, scope)
     return mark
+
+
+async def paused(talk: Talk, place: Place, watching: asyncio.Task[Shown]) -> Shown:
+    """What was shown until the latest run asked. The question is kept from the watcher until the rest is there."""
+    async with HttpConversation(place.server.http) as observer:
+        stream = observer.frames(talk.thread_id)
+        try:
+            await talk.has(await anext(frame["event_id"] async for frame in stream if is_root_end(frame)))
+        finally:
+            await stream.aclose()
+    place.proxy.let_through()
+    return await watching
 
 
 async def middle(place: Place, thread_id: str, scenario: Scenario, mark: str) -> None:

@@ -47,8 +47,8 @@ class Beginning:
         """`running`, what was decided, the turn where it is new, and the run itself."""
         facts = self._facts
         turn = await turn_of(self._storage, self._run)
-        decided = await self._questions.decided(list(answers_of(self._run)))
         began = NewEvent(method="lifecycle", data=to_json(running()), timestamp=self._now())
+        decided = await self._questions.decided(list(answers_of(self._run)))
         events = [began, *decided]
         if turn.new:
             said = facts.turn(turn.turn_id, parent_id=turn.parent_id, source=turn.source, message=turn.message)

@@ -105,3 +105,6 @@ CASES = {
         failed=("RATE_LIMIT", "slow down"),
     ),
 }
+
+OTHER = Case(text=f"{PACE} one more and other words", answers=("one more and other words",))
+"""A turn that shares no message with another."""

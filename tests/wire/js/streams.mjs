@@ -126,9 +126,9 @@ export function oneTurn({ url, text, responses }) {
 }
 
 /** One after the other, each on a stream of its own. */
-export async function twoTurns({ url, text }) {
+export async function twoTurns({ url, texts: [first, second] }) {
   const id = newId();
-  return [await turn(url, id, text), await turn(url, id, text)];
+  return [await turn(url, id, first), await turn(url, id, second)];
 }
 
 /** One stream, and a subscription on a thread that does not exist yet: three runs, the second of them superseded. */
