@@ -74,6 +74,9 @@ class Messages:
         elif event in ("message-finish", "error"):
             del opened.turn["open"][key]
             close_message(opened, message, entry, "done" if event == "message-finish" else "cut")
+            if _never_ended(data) and f"notice:{entry.seq}" not in opened.by_id:
+                notice = {"code": "unclosed_reasoning", "text": "The model did not say where its reasoning ends."}
+                opened.add(new_item(entry, f"notice:{entry.seq}", "notice", graph) | notice)
 
     # -- blocks -----------------------------------------------------------------------------------------------------
 
@@ -299,3 +302,10 @@ def _note(block: dict[str, Any], seq: int, from_seq: Any, length: int) -> int | 
     lengths.extend([0] * (seq - start))
     lengths.append(length)
     return kept
+
+
+def _never_ended(data: Any) -> bool:
+    """Whether inline reasoning was still open at the end of its message (`host/models/cutting_model.py`)."""
+    metadata = data.get("metadata")
+    told = metadata.get("pizzabot") if isinstance(metadata, dict) else None
+    return isinstance(told, dict) and told.get("unclosed_reasoning") is True

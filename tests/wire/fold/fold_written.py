@@ -288,7 +288,19 @@ def _merged(frame: Frame, text: str, from_seq: int) -> Frame:
     return {**frame, "params": {**frame["params"], "data": data}}
 
 
+def unclosed_reasoning() -> Log:
+    log = Log().begin("r1", "m1")
+    log.message("r1", "a1", "message-start", role="ai", id="lc-a1", name="pizza-bot")
+    log.message("r1", "a1", "content-block-start", index=0, content={"type": "reasoning", "reasoning": ""})
+    log.message("r1", "a1", "content-block-delta", index=0, delta={"type": "reasoning-delta", "reasoning": "hm"})
+    log.message("r1", "a1", "content-block-finish", index=0, content={"type": "reasoning", "reasoning": "hm"})
+    told = {"finish_reason": "stop", "pizzabot": {"unclosed_reasoning": True}}
+    log.message("r1", "a1", "message-finish", usage=None, metadata=told)
+    return log.end("r1", "m1")
+
+
 WRITTEN = {
+    "reasoning without an end": unclosed_reasoning,
     "names of every object": prototype_names,
     "unknown things": unknown_things,
     "facts of the thread": facts_of_the_thread,
