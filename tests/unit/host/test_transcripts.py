@@ -692,3 +692,23 @@ def test_a_row_that_is_not_what_the_log_says_is_found(tmp_path):
             assert "m1" in (await fault_of(parts.storage, "t") or "")
 
     run(scene())
+
+
+# -- reasoning in the text ------------------------------------------------------------------------------------------
+
+
+def test_inline_reasoning_is_cut_once_and_stream_checkpoint_and_log_agree(tmp_path):
+    async def scene():
+        models = {"default": "thinking:echo", "thinking": {"use": "echo", "inline_reasoning": "tags"}}
+        async with host(settings={"models": models}) as parts:
+            await parts.threads.create("t", caller=LOCAL)
+            await say(parts, "<think> hmm, let me see </think> the answer")
+            (turn,) = (await parts.transcripts.page("t", caller=LOCAL))["turns"]
+            told = [(item["kind"], item["text"].strip()) for item in turn["items"]]
+            assert told == [("reasoning", "hmm, let me see"), ("text", "the answer")]
+            state = await parts.threads.state("t", caller=LOCAL)
+            blocks = state["values"]["messages"][-1]["content"]
+            kept = [(block["type"], block.get("text", block.get("reasoning", "")).strip()) for block in blocks]
+            assert kept == told
+
+    run(scene())
