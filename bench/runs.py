@@ -47,8 +47,8 @@ OBSERVERS = 200
 PACE_SECONDS = 0.002
 REPLAYED = 10_000
 FRAMES_BESIDE_DELTAS = 10
-"""running, message-start, content-block-start, content-block-finish, message-finish, completed; the facts: the turn, the
-run at its begin and its end, usage"""
+"""running, message-start, content-block-start, content-block-finish, message-finish, completed; and the facts of the
+turn, the run's begin and end, and usage"""
 PATIENCE_SECONDS = 100.0
 
 

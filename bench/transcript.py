@@ -22,7 +22,7 @@ import structlog
 from fold import Log
 from peer.figures import end, figure, machine, spread
 
-from pizzabot.host.transcripts.checking import fault_of
+from pizzabot.host.transcripts.checking import fault_of_rows
 from pizzabot.host.transcripts.keeping import TranscriptKeeper
 from pizzabot.host.transcripts.reading import TranscriptReader
 from pizzabot_builtin_plugins.sqlite_storage.settings import SqliteSettings
@@ -106,7 +106,7 @@ async def measure(storage: Storage) -> None:
         took = time.perf_counter() - began
     figure(f"s to rebuild {count:,} events", took, at_most=REBUILD_SECONDS)
     figure("ms, longest wait of the loop meanwhile", longest[0], at_most=GAP_MS)
-    if (fault := await fault_of(storage, "t")) is not None:
+    if (fault := await fault_of_rows(storage, "t")) is not None:
         raise SystemExit(f"the rows are not what the log folds to: {fault}")
 
     async def cold(**args: Any) -> Any:

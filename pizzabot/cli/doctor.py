@@ -35,6 +35,9 @@ def run(arguments: argparse.Namespace) -> int:
     from pizzabot.host.ground import open_ground
 
     settings = settings_of(arguments)
+    if not settings.data_root.is_dir():
+        say(f"there is no data root {settings.data_root}: nothing to look at; --data-root names another")
+        return ExitCode.TAKEN
     with open_ground(settings, process="doctor", redactor=process_redactor()) as ground:
         return asyncio.run(_examine(ground, list(dict.fromkeys(arguments.threads)), rebuild=arguments.rebuild))
 
@@ -64,7 +67,8 @@ async def _examine(ground: Ground, wanted: list[str], *, rebuild: bool) -> int:
         say(f"no such thread: {', '.join(missing)}")
         return ExitCode.FAILED
     if faults:
-        say(f"{faults} of {counted} have a fault; `pizzabot doctor --rebuild` makes their transcripts anew")
+        way = "what is named above needs a backup" if rebuild else "`pizzabot doctor --rebuild` makes rows anew"
+        say(f"{faults} of {counted} with a fault; {way}")
         return ExitCode.FAILED
     return ExitCode.OK
 
@@ -85,9 +89,9 @@ async def _threads(storage: Storage, wanted: list[str]) -> AsyncIterator[Thread]
 
 
 async def _check(_ground: Ground, storage: Storage, thread: Thread) -> int:
-    from pizzabot.host.transcripts.checking import fault_of
+    from pizzabot.host.transcripts.checking import fault_of_log, fault_of_rows
 
-    fault = await fault_of(storage, thread.thread_id)
+    fault = await fault_of_log(storage, thread) or await fault_of_rows(storage, thread.thread_id)
     if fault is None:
         return 0
     print(f"thread {thread.thread_id}: {fault}")
@@ -95,15 +99,17 @@ async def _check(_ground: Ground, storage: Storage, thread: Thread) -> int:
 
 
 async def _rebuild(ground: Ground, storage: Storage, thread: Thread) -> int:
-    from pizzabot.host.transcripts.checking import fault_of
+    from pizzabot.host.transcripts.checking import fault_of_log, fault_of_rows
     from pizzabot.host.transcripts.keeping import TranscriptKeeper
 
+    if (fault := await fault_of_log(storage, thread)) is not None:
+        print(f"thread {thread.thread_id}: left as it is: {fault}")
+        return 1
     folded = 0
     async for cursor in TranscriptKeeper(storage, logger=ground.logger("doctor")).rebuild(thread.thread_id):
         folded = cursor
     print(f"thread {thread.thread_id}: {folded} events folded")
-    fault = await fault_of(storage, thread.thread_id)
-    if fault is None:
+    if (fault := await fault_of_rows(storage, thread.thread_id)) is None:
         return 0
     print(f"thread {thread.thread_id}: {fault}, though it was made anew: this is a fault of pizzabot, please report it")
     return 1

@@ -53,8 +53,7 @@ class Beginning:
         if turn.new:
             said = facts.turn(turn.turn_id, parent_id=turn.parent_id, source=turn.source, message=turn.message)
             events.append(said)
-        events.append(facts.begins(turn.turn_id))
-        return events + [facts.said(message) for message in turn.more]
+        return [*events, facts.begins(turn.turn_id)]
 
     def _once_more(self, known: Sequence[StoredEvent]) -> list[NewEvent]:
         """The end of what the dead process left open."""

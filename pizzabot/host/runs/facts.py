@@ -132,10 +132,6 @@ class RunFacts:
         }
         return self._event(TURN, payload)
 
-    def said(self, message: Message) -> NewEvent:
-        """`pizzabot.message`: one more of the turn's messages."""
-        return self._event(f"{PREFIX}message", {"turn_id": self.turn_id, "message": message_json(message)})
-
     def asked(self, interrupt: NewInterrupt) -> NewEvent:
         payload = {
             "interrupt_id": interrupt.interrupt_id,

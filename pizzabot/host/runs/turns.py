@@ -7,8 +7,8 @@ stands below the turn that the thread is at, unless its row says another parent 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pizzabot.host.runs.facts import HEAD, TURN
@@ -23,14 +23,13 @@ _FIRST_EVENTS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class RunTurn:
-    """`new`: the run begins the turn. Then `message` is what was said, and `more` what was said with it, before it."""
+    """`new`: the run begins the turn. Then `message` is what was said; of several messages, the parts of all."""
 
     turn_id: str
     new: bool
     parent_id: str | None = None
     source: str = "user"
     message: Message | None = None
-    more: tuple[Message, ...] = ()
 
 
 def payload_of(event: StoredEvent | None) -> Mapping[str, Any]:
@@ -58,7 +57,7 @@ async def turn_of(storage: Storage, run: Run) -> RunTurn:
         if head is not None:
             return RunTurn(turn_id=head, new=False)  # it goes on without a word
         return RunTurn(turn_id=f"run:{run.run_id}", new=True, source="api")
-    message = messages[-1] if messages else None
+    message = _as_one(messages)
     shown = Message.from_json(planned["message"]) if planned.get("message") else message
     return RunTurn(
         turn_id=str(planned.get("turn_id") or (message.id if message is not None else f"run:{run.run_id}")),
@@ -66,8 +65,14 @@ async def turn_of(storage: Storage, run: Run) -> RunTurn:
         parent_id=planned.get("parent_id", head),
         source=str(planned.get("source") or "user"),
         message=shown,
-        more=messages[:-1],
     )
+
+
+def _as_one(messages: Sequence[Message]) -> Message | None:
+    """What was said at once, under the id of the last message; what the others carry of metadata is not shown."""
+    if not messages:
+        return None
+    return replace(messages[-1], parts=tuple(part for message in messages for part in message.parts))
 
 
 async def first_fact_of(storage: Storage, run: Run | None) -> Mapping[str, Any]:

@@ -12,6 +12,8 @@ from pizzabot.host.text import to_json
 from pizzabot_hookspecs.storage_backends import Run, StoredEvent
 
 _STATE = "values"
+_OF_A_TURN = (f"{PREFIX}message", f"{PREFIX}context")
+"""Facts without a run that name their turn."""
 
 
 def copied_events(
@@ -22,7 +24,7 @@ def copied_events(
     turn_ids: Collection[str],
     state_of: str,
 ) -> Iterator[StoredEvent]:
-    """The events of the runs in `run_ids`, old to new, and the messages of these turns; all numbered from 1 on.
+    """The events of the runs in `run_ids`, old to new, and what was told of these turns without a run, from 1 on.
 
     Deltas are merged. Full states are large and go with the run `state_of` alone, from which clients begin.
     """
@@ -43,7 +45,7 @@ def copied_events(
 def _goes_along(event: StoredEvent, run_ids: Mapping[str, str], turn_ids: Collection[str], state_of: str) -> bool:
     if event.run_id is not None:
         return event.run_id in run_ids and (event.method != _STATE or event.run_id == state_of)
-    if event.name != f"{PREFIX}message":
+    if event.name not in _OF_A_TURN:
         return False
     return json.loads(event.data)["payload"].get("turn_id") in turn_ids
 

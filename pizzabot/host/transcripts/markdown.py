@@ -126,4 +126,5 @@ def _code(text: str) -> str:
 
 def _text(message: Any) -> str:
     parts = (message or {}).get("content") or ()
-    return "".join(str(part.get("text", "")) for part in parts if isinstance(part, dict) and part.get("type") == "text")
+    texts = (part for part in parts if isinstance(part, dict) and part.get("type") == "text")
+    return "\n\n".join(str(part.get("text", "")) for part in texts)

@@ -232,6 +232,11 @@ class TranscriptReader:
                 return await made()
             except Moved:
                 continue
+            except ValueError as error:  # of JSON
+                detail = (
+                    "what is stored of this conversation cannot be read; `pizzabot doctor` says what is damaged"
+                )
+                raise Unavailable("transcript_damaged", detail) from error
         raise Unavailable("transcript_busy", "the transcript is being written all the time: try again in a moment")
 
     async def _turn_of_graph(

@@ -55,7 +55,7 @@ def test_a_row_that_is_wrong_is_named_and_made_anew(tmp_path: Path, capsys: pyte
     assert doctor(tmp_path) == 1
     said = capsys.readouterr()
     assert "thread t: turn 'm1' is not as the log has it" in said.out
-    assert said.err.startswith("pizzabot: 1 of 1 thread have a fault; `pizzabot doctor --rebuild`")
+    assert said.err == "pizzabot: 1 of 1 thread with a fault; `pizzabot doctor --rebuild` makes rows anew\n"
     assert doctor(tmp_path, "--rebuild") == 0
     assert "events folded" in capsys.readouterr().out
     assert doctor(tmp_path) == 0
@@ -84,3 +84,53 @@ def test_a_database_of_a_newer_version_is_left_alone(tmp_path: Path, capsys: pyt
         database.execute("INSERT INTO migrations VALUES ('app', 99, '2026-12-01')")
     assert doctor(tmp_path, "--rebuild") == 5
     assert "99" in capsys.readouterr().err
+
+
+def spoil(root: Path, statement: str) -> None:
+    import sqlite3
+
+    with sqlite3.connect(root / "app.sqlite") as database:
+        database.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("statement", "fault"),
+    [
+        ("UPDATE run_events SET payload = x'7b7b' WHERE seq = 3", "the log cannot be read (JSONDecodeError"),
+        ("DELETE FROM run_events WHERE seq BETWEEN 2 AND 5", "the log has a gap before event 6"),
+        ("UPDATE threads SET next_seq = 5", "the thread's next one would be 5"),
+    ],
+)
+def test_a_log_that_is_not_whole_is_named_and_nothing_is_made_of_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], statement: str, fault: str
+) -> None:
+    talked(tmp_path)
+    spoil(tmp_path, statement)
+    for words in ((), ("--rebuild",)):
+        assert doctor(tmp_path, *words) == 1
+        said = capsys.readouterr().out
+        assert fault in said
+        assert "1 with a fault" in said
+
+
+def test_rows_that_cannot_be_read_are_named_and_made_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talked(tmp_path)
+    spoil(tmp_path, "UPDATE transcript_turns SET body = x'00ff00'")
+    assert doctor(tmp_path) == 1
+    assert "thread t: the rows cannot be read" in capsys.readouterr().out
+    assert doctor(tmp_path, "--rebuild") == 0
+    assert doctor(tmp_path) == 0
+
+
+def test_a_model_that_has_lost_its_memory_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talked(tmp_path)
+    for left in tmp_path.glob("checkpoints.sqlite*"):
+        left.unlink()
+    assert doctor(tmp_path) == 1
+    assert "thread t: the model's memory of it is gone" in capsys.readouterr().out
+
+
+def test_a_data_root_that_is_not_there_is_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert doctor(tmp_path / "none") == 4
+    assert "there is no data root" in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()

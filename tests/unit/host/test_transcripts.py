@@ -12,12 +12,12 @@ from engine_rig import EVERYTHING, collect_until, log_of, rig, run, settled, sta
 from test_interrupts import APPROVE, asked, respond
 
 from pizzabot.host.transcript import entry_of_event, fold, from_page, initial, page
-from pizzabot.host.transcripts.checking import fault_of
+from pizzabot.host.transcripts.checking import fault_of_rows
 from pizzabot.host.transcripts.keeping import TranscriptKeeper
 from pizzabot.host.transcripts.reading import TranscriptReader
 from pizzabot.testing.hosts import host
 from pizzabot.testing.scripted_runtime import ScriptedRuntime
-from pizzabot_hookspecs import LOCAL, SYSTEM, Caller, Conflict, InvalidRequest, NotFound, TooLarge
+from pizzabot_hookspecs import LOCAL, SYSTEM, Caller, Conflict, InvalidRequest, NotFound, TooLarge, Unavailable
 from pizzabot_hookspecs.host import ExportBranches, ExportFormat
 from pizzabot_hookspecs.storage_backends import StoredEvent, ThreadCopy
 
@@ -35,9 +35,10 @@ async def logged(parts, text):
     await collect_until(stream, lambda event: text in event.data)
 
 
-async def say(parts, text=None, thread_id="t", **params):
+async def say(parts, text=None, thread_id="t", message_id=None, **params):
     """A run to its end. Without text, `run.start` brings no input."""
-    given = {} if text is None else {"input": {"messages": [{"role": "user", "content": text, "id": id_of(text)}]}}
+    message = {"role": "user", "content": text, "id": message_id or (text and id_of(text))}
+    given = {} if text is None else {"input": {"messages": [message]}}
     body = {"id": 1, "method": "run.start", "params": {**given, **params}}
     reply = await parts.runs.command(thread_id, body, caller=LOCAL)
     await parts.engine.when_idle()
@@ -90,7 +91,7 @@ def test_a_page_is_the_fold_of_the_log_whatever_is_kept_as_rows(tmp_path):
                     assert json.loads(json.dumps(shown)) == json.loads(json.dumps(page(whole, thread_id="t", **args)))
                 with pytest.raises(NotFound, match="no turn"):
                     await TranscriptReader(parts.storage).page("t", head="m-none", caller=LOCAL)
-            assert await fault_of(parts.storage, "t") is None
+            assert await fault_of_rows(parts.storage, "t") is None
 
     run(scene())
 
@@ -461,7 +462,7 @@ def test_a_fork_has_the_conversation_up_to_its_turn_and_both_go_on_alone(tmp_pat
             assert await told_to_model(parts) == ["one", "other"]
             assert (await say(parts, "one, better", "f", branch_from="m-one"))["type"] == "success"
             assert await told_to_model(parts, "f") == ["one, better"]
-            assert await fault_of(parts.storage, "f") is None
+            assert await fault_of_rows(parts.storage, "f") is None
             numbers = [event.seq for event in await log_of(parts, "f")]
             assert numbers == list(range(1, len(numbers) + 1))
 
@@ -673,7 +674,7 @@ def test_rows_are_made_behind_a_long_run_and_rebuilt_from_the_log(tmp_path):
             before = await parts.transcripts.page("t", caller=LOCAL)
             assert [cursor async for cursor in keeper.rebuild("t")][-1] == before["asOfSeq"]
             assert await TranscriptReader(parts.storage).page("t", caller=LOCAL) == before
-            assert await fault_of(parts.storage, "t") is None
+            assert await fault_of_rows(parts.storage, "t") is None
 
     run(scene())
 
@@ -689,7 +690,7 @@ def test_a_row_that_is_not_what_the_log_says_is_found(tmp_path):
             await parts.storage.put_transcript(
                 "t", [wrong], after=index.cursor, cursor=index.cursor, summary=index.summary, caller=LOCAL
             )
-            assert "m1" in (await fault_of(parts.storage, "t") or "")
+            assert "m1" in (await fault_of_rows(parts.storage, "t") or "")
 
     run(scene())
 
@@ -710,5 +711,57 @@ def test_inline_reasoning_is_cut_once_and_stream_checkpoint_and_log_agree(tmp_pa
             blocks = state["values"]["messages"][-1]["content"]
             kept = [(block["type"], block.get("text", block.get("reasoning", "")).strip()) for block in blocks]
             assert kept == told
+
+    run(scene())
+
+
+def test_a_fork_keeps_the_notice_of_a_compaction(tmp_path):
+    async def scene():
+        async with talk(tmp_path / "data") as parts:
+            for number in range(8):
+                await say(parts, "abcdefgh"[number] + " word" * 4_000 + " [[text in short]]", message_id=f"m{number}")
+            await parts.transcripts.compact("t", caller=LOCAL)
+            await parts.transcripts.fork("t", new_thread_id="f", caller=LOCAL)
+            for thread_id in ("t", "f"):
+                (turn,) = (await parts.transcripts.page(thread_id, limit=1, caller=LOCAL))["turns"]
+                assert [item.get("code") for item in turn["items"]][-1] == "context_compacted"
+
+    run(scene())
+
+
+def test_a_new_answer_to_several_messages_is_one_to_all_of_them(tmp_path):
+    async def scene():
+        async with talk(tmp_path / "data") as parts:
+            messages = [{"role": "user", "content": text, "id": f"m-{text}"} for text in ("a", "b", "c")]
+            await say(parts, input={"messages": messages})
+            await say(parts, branch_from="m-c")
+            (turn,) = (await parts.transcripts.page("t", caller=LOCAL))["turns"]
+            assert [part["text"] for part in turn["message"]["content"]] == ["a", "b", "c"]
+            state = await parts.threads.state("t", caller=LOCAL)
+            (said,) = [message for message in state["values"]["messages"] if message["type"] == "human"]
+            assert said["content"] == "abc"
+
+    run(scene())
+
+
+def test_rows_that_cannot_be_read_are_an_error_that_says_where_to_look(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            await settled(parts, (await start(parts, "t", "go", message_id="m1"))["result"]["run_id"])
+            await TranscriptKeeper(parts.storage, logger=LOGGER).keep("t", least=1)
+            index = await parts.storage.transcript_index("t", caller=LOCAL)
+            (row,) = await parts.storage.transcript_turns("t", ["m1"], caller=LOCAL)
+            await parts.storage.put_transcript(
+                "t",
+                [replace(row, body=b"{{")],
+                after=index.cursor,
+                cursor=index.cursor,
+                summary=index.summary,
+                caller=LOCAL,
+            )
+            for call in (parts.transcripts.page("t", caller=LOCAL), parts.transcripts.export("t", caller=LOCAL)):
+                with pytest.raises(Unavailable) as refused:
+                    await call
+                assert refused.value.code == "transcript_damaged"
 
     run(scene())
