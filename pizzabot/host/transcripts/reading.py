@@ -233,9 +233,7 @@ class TranscriptReader:
             except Moved:
                 continue
             except ValueError as error:  # of JSON
-                detail = (
-                    "what is stored of this conversation cannot be read; `pizzabot doctor` says what is damaged"
-                )
+                detail = "what is stored of this conversation cannot be read; `pizzabot doctor` says what is damaged"
                 raise Unavailable("transcript_damaged", detail) from error
         raise Unavailable("transcript_busy", "the transcript is being written all the time: try again in a moment")
 
