@@ -122,7 +122,8 @@ class ThreadMemory:
         return Entry(
             graph_input=None,
             config=self._config,
-            finished=None if newest.next else newest,
+            # A step whose tasks all have their results and that was not stored yet has no `next`, but still its tasks.
+            finished=None if newest.next or newest.tasks else newest,
             settled=await unfinished_results(self._checkpointer, newest),
         )
 
