@@ -13,6 +13,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from engine_rig import EVERYTHING, is_end, start
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -390,6 +391,7 @@ def check_nobody_is_passed_over(log, runs):
             raise AssertionError(f"{event.run_id} went on while {sorted(begun[event.run_id])} waited for a person")
 
 
+@pytest.mark.timeout(900)  # 15 s on a machine that has nothing else to do; it is many tests, not a slow one
 def test_no_schedule_loses_doubles_or_reorders_anything():
     run_state_machine_as_test(
         Schedules,
