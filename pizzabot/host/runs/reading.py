@@ -66,10 +66,11 @@ async def _before_latest_run(
     A client that opens its stream right after `run.start` must not be shown the run before: it would take that one's
     end for its own (wire.md §3.3). `bounds` were read first, so an event of a run without one lies behind them.
     """
+    pending = await log.next_pending(thread_id, caller=caller)  # asked first: a run goes from there to the active one
     active = await log.active_run(thread_id, caller=caller)
     if active is not None and active.status is RunStatus.RUNNING:
         return bounds.last_seq if active.first_seq is None else active.first_seq - 1
-    if await log.next_pending(thread_id, caller=caller) is not None:
+    if pending is not None:
         return bounds.last_seq
     if active is None:
         bounds = await log.log_bounds(thread_id, caller=caller)  # a short run may have come and gone since
