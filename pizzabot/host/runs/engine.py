@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 from pizzabot.host.runs.answers import accepts_text
@@ -239,6 +239,16 @@ class RunEngine:
     def unfence(self, thread_id: str) -> None:
         self._fenced.discard(thread_id)
 
+    @contextlib.contextmanager
+    def reserved(self, thread_id: str) -> Iterator[None]:
+        """No run of a thread that is being made is admitted inside. Raises `Conflict` `thread_busy`."""
+        self._check_open(thread_id)
+        self._fenced.add(thread_id)
+        try:
+            yield
+        finally:
+            self._fenced.discard(thread_id)
+
     @asynccontextmanager
     async def quiet(self, thread_id: str) -> AsyncIterator[None]:
         """No run of the thread begins inside; those that are admitted meanwhile begin behind it.
@@ -283,7 +293,7 @@ class RunEngine:
         if self._closing:
             raise Unavailable("shutting_down", "the server is shutting down: send it again when it is back")
         if thread_id in self._fenced:
-            raise Conflict("thread_busy", f"thread {thread_id!r} is being deleted")
+            raise Conflict("thread_busy", f"thread {thread_id!r} is being made or deleted")
 
     async def _target(self, thread_id: str, run_id: str | None, *, caller: Caller) -> Run | None:
         if run_id is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
@@ -67,8 +68,13 @@ class Branches:
     ) -> Thread:
         thread = await self._thread(thread_id, caller=caller)
         target = uuid7() if new_thread_id is None else checked_id(new_thread_id, what="thread_id")
-        if await self._storage.thread(target, caller=SYSTEM) is not None:
-            raise Conflict("thread_exists", f"there is a thread {target!r} already")
+        with self._engine.reserved(target):  # what is undone when it fails is then nobody else's
+            if await self._storage.thread(target, caller=SYSTEM) is not None:
+                raise Conflict("thread_exists", f"there is a thread {target!r} already")
+            return await self._fork(thread, turn_id, target, caller=caller)
+
+    async def _fork(self, thread: Thread, turn_id: str | None, target: str, *, caller: Caller) -> Thread:
+        thread_id = thread.thread_id
         tree = await self._turns.tree(thread_id, caller=caller)
         chosen = tree.head if turn_id is None else turn_id
         if chosen is None:
@@ -96,14 +102,17 @@ class Branches:
         events = await self._events(thread.thread_id, runs, caller=caller)
         turn_ids = {turn.turn_id for turn in path}
         state_of = runs[-1].run_id if runs else ""
-        copied = copied_events(events, thread_id=target, run_ids=new_ids, turn_ids=turn_ids, state_of=state_of)
+
+        def copied() -> list[StoredEvent]:
+            return list(copied_events(events, thread_id=target, run_ids=new_ids, turn_ids=turn_ids, state_of=state_of))
+
         return ThreadCopy(
             thread_id=target,
             title=thread.title,
             metadata={**thread.metadata, "forked_from": thread.thread_id},
             model_id=thread.model_id,
             runs=[copied_run(run, thread_id=target, owner=caller.owner, run_ids=new_ids) for run in runs],
-            events=list(copied),
+            events=await asyncio.to_thread(copied),
         )
 
     async def _events(self, thread_id: str, runs: Sequence[Run], *, caller: Caller) -> Sequence[StoredEvent]:

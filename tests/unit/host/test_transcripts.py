@@ -483,6 +483,19 @@ def test_a_fork_onto_a_thread_that_is_there_is_refused_and_leaves_it_alone(tmp_p
     run(scene())
 
 
+def test_of_two_forks_onto_one_id_one_is_made_and_keeps_its_memory(tmp_path):
+    async def scene():
+        async with talk(tmp_path / "data") as parts:
+            await say(parts, "one")
+            forks = [parts.transcripts.fork("t", new_thread_id="f", caller=LOCAL) for _ in range(2)]
+            made, refused = await asyncio.gather(*forks, return_exceptions=True)
+            assert (made.thread_id, refused.code) == ("f", "thread_busy")
+            await say(parts, "two", "f")
+            assert await told_to_model(parts, "f") == ["one", "two"]
+
+    run(scene())
+
+
 def test_a_fork_that_cannot_be_stored_leaves_nothing(tmp_path, monkeypatch):
     async def scene():
         async with talk(tmp_path / "data") as parts:
