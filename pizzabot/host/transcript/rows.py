@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pizzabot.host.text import to_json
 from pizzabot.host.transcript.entries import Entry
@@ -66,6 +66,19 @@ def state_from_rows(rows: Iterable[TurnRow], index: TranscriptIndex) -> State:
     if unloaded:
         state["unloaded"] = unloaded
     return state
+
+
+def with_rows(state: State, rows: Iterable[TurnRow]) -> State:
+    """The same state with more turns loaded; one that it has already stays."""
+    more: dict[str, Any] = {name: dict(state[name]) for name in ("turns", "runs", "requests")}
+    loaded = cast("State", {**state, **more, "unloaded": dict(state.get("unloaded", {}))})
+    for row in rows:
+        if row.turn_id not in loaded["turns"]:
+            body = json.loads(row.body)
+            loaded["turns"][row.turn_id] = body["turn"]
+            loaded["unloaded"].pop(row.turn_id, None)
+            _take(loaded, body)
+    return loaded
 
 
 def unsettled_turns(index: TranscriptIndex) -> list[str]:

@@ -17,6 +17,7 @@ from pizzabot_hookspecs.storage_backends import Storage, StoredEvent
 KEEP_AFTER_EVENTS = 512
 """Events behind the rows, from which on new rows are made when a run has ended."""
 EVENTS_AT_ONCE = 2_000
+"""Events that are read and folded at once."""
 MAX_WAITING_THREADS = 10_000
 """Threads that wait for rows, and whose cursor is remembered; further ones are looked at after their next run."""
 
@@ -92,7 +93,7 @@ class TranscriptKeeper:
             events = await storage.events(thread_id, after=index.cursor, limit=EVENTS_AT_ONCE, caller=SYSTEM)
             if not events:
                 return
-            entries = await asyncio.to_thread(_entries, events)
+            entries = await asyncio.to_thread(entries_of, events)
             light = await asyncio.to_thread(state_from_rows, (), index)
             needed = list({*unsettled_turns(index), *turns_of_events(light, entries)})
             loaded = await storage.transcript_turns(thread_id, needed, caller=SYSTEM)
@@ -114,5 +115,5 @@ class TranscriptKeeper:
                 yield after["cursor"]
 
 
-def _entries(events: Sequence[StoredEvent]) -> list[Entry]:
+def entries_of(events: Sequence[StoredEvent]) -> list[Entry]:
     return [entry_of_event(event) for event in events]

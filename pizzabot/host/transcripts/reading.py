@@ -7,17 +7,16 @@ begin anew. States of threads that are read again and again are kept, so that a 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pizzabot.host.ids import checked_id
-from pizzabot.host.transcript import Item, State, entry_of_event, fold, page, turn_items
+from pizzabot.host.transcript import Item, State, fold, page, turn_items
 from pizzabot.host.transcript.paths import turns_of_page
-from pizzabot.host.transcript.rows import state_from_rows, turns_of_events, unsettled_turns
-from pizzabot.host.transcripts.keeping import KEEP_AFTER_EVENTS
+from pizzabot.host.transcript.rows import state_from_rows, turns_of_events, unsettled_turns, with_rows
+from pizzabot.host.transcripts.keeping import EVENTS_AT_ONCE, KEEP_AFTER_EVENTS, entries_of
 from pizzabot.host.transcripts.turns import KnownTurn, Place, Tree
 from pizzabot_hookspecs import Caller, InvalidRequest, NotFound, Unavailable
 from pizzabot_hookspecs.storage_backends import Storage, StoredEvent, TranscriptIndex, TurnRow
@@ -29,8 +28,6 @@ MAX_KEPT_STATES = 32
 """Threads whose state stays in memory between reads."""
 MAX_KEPT_BYTES = 64 * 1024 * 1024
 """Of the rows and events that the kept states were made from; one that is larger alone is not kept."""
-EVENTS_AT_ONCE = 2_000
-"""Events that are read and folded at once."""
 FOLDED_ON_THE_LOOP = 100
 """Up to so many events are folded where they are read; more in a thread."""
 _TRIES = 5
@@ -147,7 +144,7 @@ class TranscriptReader:
 
         async def made() -> str:
             read = await self.now(thread_id, caller=caller)
-            places = read.tree().places
+            places = (await asyncio.to_thread(read.tree)).places
             newest = sorted(places, key=lambda one: places[one].seq, reverse=True)
             for start in range(0, len(newest), _TURNS_AT_ONCE):
                 some = newest[start : start + _TURNS_AT_ONCE]
@@ -205,17 +202,14 @@ class TranscriptReader:
         self, state: State, thread_id: str, events: Sequence[StoredEvent], index_cursor: int, /, *, caller: Caller
     ) -> State:
         """The state after more events; what they touch is loaded first."""
-        entries = [entry_of_event(event) for event in events] if len(events) <= FOLDED_ON_THE_LOOP else None
-        if entries is None:
-            entries = await asyncio.to_thread(lambda: [entry_of_event(event) for event in events])
+        few = len(events) <= FOLDED_ON_THE_LOOP
+        entries = entries_of(events) if few else await asyncio.to_thread(entries_of, events)
         missing = [one for one in turns_of_events(state, entries) if one not in state["turns"]]
         if missing:
             rows = await self._storage.transcript_turns(thread_id, missing, caller=caller)
             _check_rows(rows, index_cursor)
-            state = _with_rows(state, rows)
-        if len(entries) <= FOLDED_ON_THE_LOOP:
-            return fold(state, entries)
-        return await asyncio.to_thread(fold, state, entries)
+            state = with_rows(state, rows)
+        return fold(state, entries) if few else await asyncio.to_thread(fold, state, entries)
 
     async def load(self, read: Reading, thread_id: str, turn_ids: Sequence[str], /, *, caller: Caller) -> State:
         """The state with these turns whole."""
@@ -224,7 +218,7 @@ class TranscriptReader:
             return read.state
         rows = await self._storage.transcript_turns(thread_id, missing, caller=caller)
         _check_rows(rows, read.index.cursor)
-        return await asyncio.to_thread(_with_rows, read.state, rows)
+        return await asyncio.to_thread(with_rows, read.state, rows)
 
     async def at_one_moment(self, made: Callable[[], Awaitable[_T]]) -> _T:
         for _ in range(_TRIES):
@@ -266,21 +260,6 @@ class TranscriptReader:
 def _check_rows(rows: Sequence[TurnRow], cursor: int) -> None:
     if any(row.rev > cursor for row in rows):
         raise Moved
-
-
-def _with_rows(state: State, rows: Sequence[TurnRow]) -> State:
-    """The same state with more turns loaded; one that it has already stays."""
-    turns, runs, requests = dict(state["turns"]), dict(state["runs"]), dict(state["requests"])
-    unloaded = dict(state.get("unloaded", {}))
-    for row in rows:
-        if row.turn_id in turns:
-            continue
-        body = json.loads(row.body)
-        turns[row.turn_id] = body["turn"]
-        unloaded.pop(row.turn_id, None)
-        runs |= {run["runId"]: run for run in body["runs"]}
-        requests |= {one["interruptId"]: one for one in body["requests"]}
-    return cast("State", {**state, "turns": turns, "runs": runs, "requests": requests, "unloaded": unloaded})
 
 
 def _known(state: State, turn_id: str) -> KnownTurn:
