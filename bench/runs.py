@@ -31,7 +31,7 @@ from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.filters import CHANNELS
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.policies import Policies
-from pizzabot.host.runs.pump import PumpServices
+from pizzabot.host.runs.pump_services import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.testing import ScriptedRuntime
 from pizzabot.testing.runtime_contract import said, turn

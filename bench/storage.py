@@ -1,4 +1,5 @@
-"""What SQLite storage costs: durable runs, decisions and intents a second, CPU per event, replay of 10,000 events.
+"""What SQLite storage costs: durable runs, decisions, intents and files a second, CPU per event, replay of 10,000
+events, and the files of a branch.
 
 `python bench/storage.py [--folder DIR]`; the folder should lie on the disk that is to be measured.
 """
@@ -19,8 +20,9 @@ from pathlib import Path
 
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL
+from pizzabot_hookspecs.file_storage import FileVersion, NewFileVersion
 from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
-from pizzabot_hookspecs.storage_backends import MergedEvents, NewEvent, NewRun, RunStatus
+from pizzabot_hookspecs.storage_backends import MergedEvents, NewEvent, NewRun, RunStatus, StoredEvent, ThreadCopy
 from pizzabot_hookspecs.wire import JsonValue
 
 RUNS = 2000
@@ -30,6 +32,9 @@ BATCH = 32
 REPLAYED = 10_000
 REPEATS = 15
 CALLS = 2000
+PATHS = 10_000
+VERSIONS = 3
+TURNS = 2000
 
 
 def event(number: int) -> NewEvent:
@@ -102,6 +107,57 @@ async def intents_per_second(storage: SqliteStorage, count: int) -> None:
         await storage.close_intent(run_id, epoch, call_id, caller=LOCAL)
 
     await calls_per_second("intents, opened and closed", tool, count)
+
+
+async def files_per_second(storage: SqliteStorage, count: int) -> None:
+    """Each is a version with its fact, on the disk before it is acknowledged."""
+    await storage.create_thread("edited", caller=LOCAL)
+
+    async def edit(number: int) -> None:
+        path, digest = f"/notes/{number % 100}.md", f"{number:064x}"
+        new = NewFileVersion(
+            thread_id="edited", path=path, sha256=digest, size=9, media_type="text/markdown", author="agent"
+        )
+        await storage.put_file(new, event(number), caller=LOCAL)
+
+    await calls_per_second("files", edit, count)
+
+
+async def files_of_a_branch(storage: SqliteStorage) -> None:
+    """Each turn wrote a few of the files; a branch has every other turn."""
+    files = [
+        FileVersion(
+            thread_id="full",
+            path=f"/folder-{path % 100}/file-{path}.md",
+            version=version,
+            sha256=f"{path * VERSIONS + version:064x}",
+            size=1_000,
+            media_type="text/markdown",
+            author="agent",
+            turn_id=f"turn-{(path + version) % (2 * TURNS)}",
+            run_id=None,
+            seq=1,
+            created_at=1_700_000_000.25,
+        )
+        for path in range(PATHS)
+        for version in range(1, VERSIONS + 1)
+    ]
+    log = [StoredEvent(seq=1, thread_id="full", run_id=None, method="custom", data=b"{}", timestamp=1)]
+    began = time.perf_counter()
+    await storage.adopt_thread(ThreadCopy(thread_id="full", title="full", events=log, files=files), caller=LOCAL)
+    print(f"adopting {len(files)} versions of files: {(time.perf_counter() - began) * 1e3:.0f} ms")
+    for turns in (None, [f"turn-{number}" for number in range(0, 2 * TURNS, 2)]):
+        took: list[float] = []
+        for _ in range(REPEATS):
+            began = time.perf_counter()
+            found = await storage.files("full", turns=turns, caller=LOCAL)
+            took.append(time.perf_counter() - began)
+        of = "all turns" if turns is None else f"{len(turns)} turns"
+        print(f"files of {of}, {len(found)} of {PATHS} paths with {VERSIONS} versions: {spread(took)}")
+    digests = [file.sha256 for file in files if file.sha256][::6]
+    began = time.perf_counter()
+    used = await storage.used_blobs(digests)
+    print(f"used_blobs of {len(used)} digests: {(time.perf_counter() - began) * 1e3:.1f} ms")
 
 
 async def calls_per_second(what: str, call: Callable[[int], Awaitable[None]], count: int) -> None:
@@ -193,6 +249,8 @@ async def main(folder: Path) -> None:
         await small_read(storage)
         await decisions_per_second(storage, CALLS)
         await intents_per_second(storage, CALLS)
+        await files_per_second(storage, CALLS)
+        await files_of_a_branch(storage)
     async with SqliteStorage(folder) as storage:
         await replay(storage)
         await merging_cost(storage)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+from pizzabot_hookspecs.agent_middleware import AgentMiddlewareSource
 from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.files import TurnFiles
 from pizzabot_hookspecs.interrupts import IntentLog
 from pizzabot_hookspecs.model_providers import ModelDescriptor
 from pizzabot_hookspecs.offers import Offer, hookspec
@@ -29,6 +33,21 @@ class ChosenModel:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgentSettings:
+    """What the person set for the agent, as it is when a turn begins (spec/01 §11).
+
+    `persona` is added to the orchestrator's prompt, last. `memories` says whether the prompt speaks of them; the area
+    itself decides at each operation. The limits are tool calls of one turn, of the orchestrator and of each subagent
+    by itself; -1 is none.
+    """
+
+    persona: str = ""
+    memories: bool = False
+    max_tool_calls: int = 100
+    max_subagent_tool_calls: int = 150
+
+
+@dataclass(frozen=True, kw_only=True)
 class Turn:
     """One execution on a thread.
 
@@ -43,6 +62,8 @@ class Turn:
     `intents`   where a call of a tool that is not repeatable is announced before it runs and closed after
     `config`    what of the client's `config.configurable` concerns the graph: `checkpoint_id` forks. Other keys of a
                 client's are never in it
+    `files`     the areas of files that the turn has
+    `settings`  what the person set for the agent, as it was when the run began
     """
 
     run_id: str
@@ -56,6 +77,8 @@ class Turn:
     settle: bool = False
     intents: IntentLog
     config: Mapping[str, JsonValue] = field(default_factory=dict)
+    files: TurnFiles = field(default_factory=TurnFiles)
+    settings: AgentSettings = field(default_factory=AgentSettings)
 
 
 class AgentRun(Protocol):
@@ -83,27 +106,74 @@ class AgentRun(Protocol):
         ...
 
 
+class BuiltinTool(StrEnum):
+    """Tools of the runtime's own that a skill can declare (spec/04 §1.2). The orchestrator has them all."""
+
+    EVAL = "builtin:eval"
+    ASK_USER = "builtin:ask_user"
+
+
+RUNTIME_TOOLS = frozenset({"task", "eval", "ask_user", "ls", "read_file", "write_file", "edit_file", "glob", "grep"})
+"""Names of tools that are a runtime's own: no tool of a plugin or an MCP server is called so."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SubagentSpec:
     """Somebody to whom the orchestrator may delegate, through the tool `task`; it has these tools and no others.
 
     `name` is what the model writes, `description` what it chooses by, `prompt` the subagent's system prompt. It works
-    with the model of the conversation and sees nothing of it but the task.
+    with the model of the conversation and sees nothing of it but the task. Beside `tools` and `builtins` it has the
+    six file tools. `files` are its bundle by their path in it (`references/a.md`): it alone reads them, under
+    `/skills/<name>/`, as they were when its turn began.
     """
 
     name: str
     description: str
     prompt: str
     tools: tuple[AgentTool, ...] = ()
+    builtins: frozenset[BuiltinTool] = frozenset()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnreadySkill:
+    """A specialist who exists and cannot be called now: the orchestrator is told. `state` is loading or unavailable."""
+
+    name: str
+    state: str
+    detail: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Roster:
+    """Who and what there is to work with, at one moment. `tools` are the orchestrator's own.
+
+    Two of the same `fingerprint` are alike in everything: a runtime keeps what it built for one.
+    """
+
+    fingerprint: str = ""
+    tools: Sequence[AgentTool] = ()
+    subagents: Sequence[SubagentSpec] = ()
+    unready: Sequence[UnreadySkill] = ()
+
+
+EMPTY_ROSTER = Roster()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RuntimeServices:
-    """What a runtime may use of the host. It can grow. `tools` are the orchestrator's own."""
+    """What a runtime may use of the host. It can grow.
+
+    `roster` is asked when a turn begins, quick and without waiting; that turn goes on with what it got. What is handed
+    to `on_roster_change` is called on the loop whenever the answer is another one: a runtime can get ready before the
+    next turn. `middleware` is the plugins', `cache` a folder for what may be made anew at any time.
+    """
 
     graph_storage: GraphStorage
-    tools: Sequence[AgentTool] = ()
-    subagents: Sequence[SubagentSpec] = ()
+    roster: Callable[[], Roster] = lambda: EMPTY_ROSTER
+    on_roster_change: Callable[[Callable[[], None]], None] = lambda _changed: None
+    middleware: Sequence[AgentMiddlewareSource] = ()
+    cache: Path | None = None
 
 
 class AgentRuntime(Protocol):

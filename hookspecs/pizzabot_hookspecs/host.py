@@ -12,6 +12,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.host_files import AttachmentFiles, Folders, Memories, Preferences, Workspace
+from pizzabot_hookspecs.host_skills import Bundles, McpServers, Skills
 from pizzabot_hookspecs.http_routes import HttpRoutes
 from pizzabot_hookspecs.interrupts import Interrupt
 from pizzabot_hookspecs.storage_backends import StoredEvent, Thread, ThreadStatus
@@ -348,6 +350,30 @@ class Host(Protocol):
     @property
     def runs(self) -> Runs: ...
 
+    @property
+    def attachments(self) -> AttachmentFiles: ...
+
+    @property
+    def workspace(self) -> Workspace: ...
+
+    @property
+    def folders(self) -> Folders: ...
+
+    @property
+    def memories(self) -> Memories: ...
+
+    @property
+    def preferences(self) -> Preferences: ...
+
+    @property
+    def skills(self) -> Skills: ...
+
+    @property
+    def mcp_servers(self) -> McpServers: ...
+
+    @property
+    def bundles(self) -> Bundles: ...
+
     def identity(self) -> Mapping[str, JsonValue]:
         """`GET /`: service, protocolVersion, apiVersion, version. Public."""
         ...
@@ -363,7 +389,10 @@ class Host(Protocol):
         ...
 
     def plugins(self, *, caller: Caller) -> Mapping[str, JsonValue]:
-        """`GET /plugins`, `pizzabot plugins --json`: every plugin with state, source, offers or the reason."""
+        """`GET /plugins`, `pizzabot plugins --json`: every Python plugin with state, source, offers or the reason.
+
+        `bundles` beside them are the rows of `Bundles.listing`.
+        """
         ...
 
     async def activity(self, *, idle_seconds: float = 5.0, caller: Caller) -> AsyncGenerator[Activity, None]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 KINDS: tuple[str, ...] = (
     "admission_policies",
+    "agent_middleware",
     "agent_runtimes",
     "agent_tools",
     "commands",
     "http_routes",
     "materializers",
+    "mcp_clients",
     "mcp_servers",
     "model_providers",
     "observers",

@@ -1,6 +1,6 @@
 """Kind `storage_backends`: everything that must survive. One acts, chosen by `[storage] use`; the built-in is `sqlite`.
 
-`Storage` is the sum of seven Protocols. Rows go in and come out as frozen dataclasses. Every method filters on
+`Storage` is the sum of eight Protocols. Rows go in and come out as frozen dataclasses. Every method filters on
 `caller.owner`, except for `caller.system`. Times are seconds since the epoch (float) unless a name says otherwise;
 how a backend writes them (SQLite: ISO-8601 UTC text) is its own business. The promises are those of
 design/durable-runs.md; `pizzabot.testing.StorageContract` is the test of them.
@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pizzabot_hookspecs.callers import Caller
+from pizzabot_hookspecs.file_storage import FileStorage, FileVersion
 from pizzabot_hookspecs.interrupts import Decision, Intent, Interrupt, NewInterrupt
 from pizzabot_hookspecs.offers import Offer, hookspec
 from pizzabot_hookspecs.wire import JsonValue, Namespace
@@ -252,7 +253,7 @@ class TranscriptIndex:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThreadCopy:
     """A thread to store whole: what forking one makes. Everything is the new thread's: its id, runs that are final,
-    events with `seq` from 1 without gaps, each of one of the runs or of none."""
+    events with `seq` from 1 without gaps, each of one of the runs or of none, file versions as they were numbered."""
 
     thread_id: str
     title: str
@@ -261,6 +262,7 @@ class ThreadCopy:
     model_id: str | None = None
     runs: Sequence[Run] = ()
     events: Sequence[StoredEvent] = ()
+    files: Sequence[FileVersion] = ()
 
 
 class ThreadStorage(Protocol):
@@ -292,15 +294,16 @@ class ThreadStorage(Protocol):
         ...
 
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
-        """Remove the row with its runs, events, transcript, interrupts and intents in one transaction; whether there
-        was one."""
+        """Remove the row with its runs, events, transcript, interrupts, intents, workspace and attachments in one
+        transaction; whether there was one."""
         ...
 
     async def adopt_thread(self, copy: ThreadCopy, /, *, caller: Caller) -> Thread:
         """Store a thread that is a copy, as the caller's, with its runs and its log in one transaction.
 
-        The runs keep their status, times and options; no epoch, lease, key or message id goes with them. Raises
-        `Conflict` `thread_exists`.
+        The runs keep their status, times and options; no epoch, lease, key or message id goes with them. The ids of
+        their messages are taken all the same (`admit_run`). Raises
+        `Conflict` `thread_exists`, `run_exists`; `InvalidRequest` `invalid_copy`.
         """
         ...
 
@@ -311,7 +314,10 @@ class RunStorage(Protocol):
 
         In this order, inside the transaction: a thread of another owner raises `NotFound` `no_such_thread`. A known
         `run_id`, `idempotency_key` or `message_id` of this thread and owner returns the first run with
-        `created=False`, or raises `Conflict` `idempotency_mismatch` when `fingerprint` differs. With an open interrupt
+        `created=False`, or raises `Conflict` `idempotency_mismatch` when `fingerprint` differs. So does another
+        request that brings a message (`input.messages[]`) under an `id` that a message with other `parts` of an
+        earlier run of the thread has, a copied one included: it would take that message's place. Without `message_id`,
+        for a fork, it may. With an open interrupt
         on the thread, every strategy raises `Conflict` `interrupt_pending`, whose `fields` map `interrupt_ids` to the
         ids, joined by commas (rule 1). With an active or pending run, `REJECT` raises `Conflict` `run_active`;
         `ENQUEUE` goes to the end of the thread's queue; `INTERRUPT` goes to its
@@ -558,6 +564,7 @@ class Storage(
     EventLog,
     TranscriptStorage,
     SettingStorage,
+    FileStorage,
     GraphStorage,
     Protocol,
 ):

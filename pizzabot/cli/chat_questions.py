@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from pizzabot.cli.chat_forms import Person
 from pizzabot.cli.chat_screen import one_line, visible
 from pizzabot.cli.chat_session import Session
 from pizzabot.cli.streams import NotText
 from pizzabot.client import Question, RefusedError, RunEnded, RunFailed, RunOutcome
+from pizzabot_hookspecs.support.questions import checked_question, is_question
 
 LATER = "later"
 STOP = "/stop"
@@ -154,6 +157,9 @@ def _decision(session: Session, kind: str, action: Mapping[str, Any]) -> dict[st
 
 
 def _input(session: Session, payload: Any) -> Any:
+    if is_question(payload):
+        person = Person(tell=partial(session.screen.notice, as_it_is=True), read=partial(_line, session))
+        return person.answer(checked_question(payload))
     asked = payload if isinstance(payload, Mapping) else {"question": payload}
     session.screen.notice(f"· {asked.get('question') or 'the assistant asks for an answer'}")
     schema = asked.get("answer_schema")

@@ -45,6 +45,7 @@ def check(settings: Settings) -> tuple[list[str], list[str]]:
         checking.use(use)
     for setting, model in _named_models(settings):
         checking.model(setting, model)
+    checking.folders()
     problems = list(dict.fromkeys(checking.problems))
     return problems, [*_unused(settings, plugins), *plugins.notes()]
 
@@ -54,6 +55,9 @@ def _uses(settings: Settings) -> Iterator[_Use]:
     yield _Use("agent_runtimes", settings.runtime.use, "runtime", settings.runtime.use, "runtime.use")
     for name in settings.transports.use:
         yield _Use("transports", name, "transports", name, "transports.use")
+    yield _Use("mcp_clients", settings.mcp.use, "mcp", settings.mcp.use, "mcp.use")
+    for name in settings.agent_middleware.use:
+        yield _Use("agent_middleware", name, "agent_middleware", name, "agent_middleware.use")
     for name in settings.skills.use:
         yield _Use("skill_sources", name, "skills", name, "skills.use")
     for name, offer in settings.models.uses.items():
@@ -87,6 +91,14 @@ class _Checking:
             self.problems.append(error.detail)
         except PizzabotError as error:
             self._add(use.setting, error)
+
+    def folders(self) -> None:
+        from pizzabot.host.folders.rules import folder_rules
+
+        try:
+            folder_rules(self._settings, self._settings.data_root)
+        except PizzabotError as error:
+            self.problems.append(error.detail)
 
     def model(self, setting: str, model: str) -> None:
         """`default` and `fallback` are `<use>:<model>`; the use is a section, checked already, or a provider."""
@@ -151,6 +163,8 @@ def _unused(settings: Settings, plugins: Plugins) -> Iterator[str]:
         "transports": ("transports", settings.transports.use),
         "secrets": ("secret_stores", settings.secrets.use),
         "skills": ("skill_sources", settings.skills.use),
+        "mcp": ("mcp_clients", (settings.mcp.use,)),
+        "agent_middleware": ("agent_middleware", settings.agent_middleware.use),
         **{
             kind: (kind, ())
             for kind in (

@@ -46,6 +46,7 @@ def _in_use(settings: Settings, plugins: Plugins) -> Iterator[tuple[tuple[str, s
         *(("transports", "transports", use, use) for use in settings.transports.use),
         *(("secrets", "secret_stores", use, use) for use in settings.secrets.use),
         *(("skills", "skill_sources", use, use) for use in settings.skills.use),
+        *(("agent_middleware", "agent_middleware", use, use) for use in settings.agent_middleware.use),
         *(("models", "model_providers", use, offer) for use, offer in _models(settings).items()),
     ]
     for section, kind, use, offer in chosen:

@@ -1,6 +1,7 @@
 """`pizzabot plugins`: what is loaded, what is not and why; `show NAME` has a plugin's offers and their settings.
 
-It runs with everything broken: a plugin, the metadata of a distribution, the configuration. Nothing is created by it.
+It runs with everything broken: a plugin, the metadata of a distribution, the configuration. Nothing is created by it
+but what reads bundles.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 from pizzabot.cli.arguments import add_action, add_settings_options, settings_of
 from pizzabot.cli.exit_codes import ExitCode
 from pizzabot.cli.failures import say
+from pizzabot.cli.plugin_bundles import bundle_rows
 from pizzabot.cli.redaction import process_redactor
 from pizzabot_hookspecs.errors import NotFound, PizzabotError
 
@@ -35,7 +37,9 @@ DEEPEST_SETTING = 3
 """Levels of nested settings models that are shown field by field; what lies below is shown as one field."""
 
 _COLUMNS = ("NAME", "STATE", "FROM", "MS", "OFFERS OR REASON", "STANDS IN FOR")
+_BUNDLE_COLUMNS = ("BUNDLE", "STATE", "VERSION", "SKILLS", "SERVERS", "DETAIL")
 _FIELD_COLUMNS = ("FIELD", "TYPE", "DEFAULT", "FROM", "DESCRIPTION")
+_BROKEN_BUNDLES = ("failed", "incompatible")
 _STYLES = {"loaded": "green", "disabled": "dim", "incompatible": "yellow", "failed": "bold red"}
 
 
@@ -49,19 +53,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """0, or 1 when a plugin is failed or incompatible, or 3 when the configuration cannot be read (and is left out).
+    """0; 1 when a plugin or a bundle is failed or incompatible; 3 when the configuration cannot be read.
 
     Raises `NotFound` `no_such_plugin` for `show` of a name that nothing has.
     """
     settings, trouble = _settings(args)
     with redirect_stdout(sys.stderr):  # a plugin that prints while it is imported must not break the JSON
         plugins = _load(settings, discover=not args.no_plugins)
+        listed = settings is not None and args.action != "show"
+        bundles, unread = bundle_rows(settings, plugins) if listed and settings is not None else ([], "")
     if args.action == "show":
         shown = _named(plugins, args.name)
         _show(plugins, shown, settings, as_json=args.json)
     else:
         shown = _reports(plugins)
-        _list(plugins, shown, trouble, as_json=args.json)
+        _list(shown, bundles, _notes(plugins, trouble, unread), as_json=args.json)
     if trouble:
         say(trouble)
         return ExitCode.CONFIGURATION
@@ -70,7 +76,10 @@ def run(args: argparse.Namespace) -> int:
         names = ", ".join(f"{report.name} ({report.state.value})" for report in broken)
         way_out = f'see "pizzabot plugins show {broken[0].name}", or list it in [plugins] disable'
         say(f"{len(broken)} of {len(shown)} plugins cannot be used as installed: {names}; {way_out}")
-    return ExitCode.FAILED if broken else ExitCode.OK
+    wrong = [f"{row['name']} ({row['status']})" for row in bundles if row["status"] in _BROKEN_BUNDLES]
+    if wrong:
+        say(f"{len(wrong)} of {len(bundles)} bundles cannot be used: {', '.join(wrong)}; the list says why")
+    return ExitCode.FAILED if broken or wrong else ExitCode.OK
 
 
 def _settings(args: argparse.Namespace) -> tuple[Settings | None, str]:
@@ -103,16 +112,41 @@ def _named(plugins: Plugins, name: str) -> list[PluginReport]:
     return found
 
 
-def _list(plugins: Plugins, reports: Sequence[PluginReport], trouble: str, *, as_json: bool) -> None:
-    notes = [_foreign(note) for note in plugins.notes()]
-    if trouble:
-        notes.insert(0, _foreign(f"the configuration is left out, since it cannot be read: {trouble}"))
+def _notes(plugins: Plugins, trouble: str, unread: str) -> list[str]:
+    left_out = f"the configuration is left out, since it cannot be read: {trouble}" if trouble else ""
+    return [_foreign(note) for note in (left_out, *plugins.notes(), unread) if note]
+
+
+def _list(
+    plugins: Sequence[PluginReport],
+    bundles: Sequence[Mapping[str, Any]],
+    notes: Sequence[str],
+    *,
+    as_json: bool,
+) -> None:
     if as_json:
-        print(json.dumps({"plugins": [report.to_json() for report in reports], "notes": notes}, indent=2))
+        told = {"plugins": [report.to_json() for report in plugins], "notes": notes, "bundles": bundles}
+        print(json.dumps(told, indent=2))
         return
-    _table(_COLUMNS, [_row(report) for report in reports], styles=[_STYLES[report.state.value] for report in reports])
+    _table(_COLUMNS, [_row(report) for report in plugins], styles=[_STYLES[report.state.value] for report in plugins])
+    if bundles:
+        _write("")
+        rows = [_bundle_row(row) for row in bundles]
+        _table(_BUNDLE_COLUMNS, rows, styles=[_STYLES[row["status"]] for row in bundles])
     for note in notes:
         _write(f"note: {note}")
+
+
+def _bundle_row(row: Mapping[str, Any]) -> tuple[str, ...]:
+    counts = row["contributions"]
+    return (
+        _foreign(row["name"]),
+        row["status"],
+        _foreign(row.get("version", "")),
+        str(counts["skills"]),
+        str(counts["mcpServers"]),
+        _foreign(row.get("detail", "")),
+    )
 
 
 def _row(report: PluginReport) -> tuple[str, ...]:

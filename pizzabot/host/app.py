@@ -15,27 +15,44 @@ from datetime import UTC, datetime
 
 from pizzabot import __version__
 from pizzabot.host.activity import ActivityBoard
+from pizzabot.host.attachments.use_case import HostAttachments
+from pizzabot.host.bundles.assembly import BundleParts
+from pizzabot.host.bundles.use_case import HostBundles
 from pizzabot.host.conversations import conversations
+from pizzabot.host.files.pool import FilePool
+from pizzabot.host.folders import HostFolders
+from pizzabot.host.folders.rules import FolderRules, folder_rules
 from pizzabot.host.ground import Ground
 from pizzabot.host.ids import uuid7
+from pizzabot.host.mcp.dependents import dependents_of
+from pizzabot.host.mcp.making import make_board
+from pizzabot.host.mcp.use_case import HostMcpServers
+from pizzabot.host.memories import HostMemories
 from pizzabot.host.models.advice import ways
 from pizzabot.host.models.catalogue import Catalogue
 from pizzabot.host.models.registry import ModelRegistry, split_model_id
 from pizzabot.host.observers import ObserverBoard
 from pizzabot.host.plugins.making import PluginMaker
+from pizzabot.host.preferences import HostPreferences
 from pizzabot.host.providers import Providers
 from pizzabot.host.readiness import Background, Readiness
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.policies import Policies
-from pizzabot.host.runs.pump import PumpServices
+from pizzabot.host.runs.pump_services import PumpServices
 from pizzabot.host.runs.use_case import HostRuns
+from pizzabot.host.skills.assembly import make_skills
+from pizzabot.host.skills.use_case import HostSkills
 from pizzabot.host.threads.use_case import HostThreads
 from pizzabot.host.tools import collect_tools
 from pizzabot.host.transcripts.keeping import TranscriptKeeper
+from pizzabot.host.transcripts.reading import TranscriptReader
 from pizzabot.host.transcripts.use_case import HostTranscripts
+from pizzabot.host.workspace.parts import FileParts
+from pizzabot.host.workspace.use_case import HostWorkspace
 from pizzabot.kernel import PluginReport
 from pizzabot_hookspecs import Caller, PizzabotError
+from pizzabot_hookspecs.agent_middleware import AgentMiddlewareSource
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, RuntimeServices
 from pizzabot_hookspecs.host import Activity, Health
 from pizzabot_hookspecs.http_routes import HttpRoutes
@@ -46,19 +63,35 @@ from pizzabot_hookspecs.wire import PROTOCOL_VERSION, JsonValue
 class PizzabotHost:
     """Implements `pizzabot_hookspecs.host.Host`. Made by `open_host`."""
 
-    def __init__(self, ground: Ground, maker: PluginMaker, storage: Storage, runtime: AgentRuntime) -> None:
+    def __init__(
+        self, ground: Ground, maker: PluginMaker, storage: Storage, runtime: AgentRuntime, rules: FolderRules
+    ) -> None:
         self.ground = ground
         self.storage = storage
         self.maker = maker
         self._runtime = runtime
         self._logger = ground.logger("host")
         self._hub = Hub()
+        self.file_pool = FilePool()
+        self.preferences = HostPreferences(storage)
+        self.memories = HostMemories(ground.data_root, enabled=self.preferences.memories_enabled, pool=self.file_pool)
+        self.folders = HostFolders(storage, rules, pool=self.file_pool, clock=ground.clock)
         self._activity = ActivityBoard(storage)
         self.observers = ObserverBoard(ground.logger("observers"))
         self._keeper = TranscriptKeeper(storage, logger=ground.logger("transcripts"))
+        self._reader = TranscriptReader(storage, behind=self._keeper.behind)
+        self.files = self._file_parts()
         self.policies = Policies(ground.logger("admission"))
         self._providers = Providers(ground, maker)
         self.registry = self._make_registry()
+        self.mcp_board = make_board(ground, maker, storage, runs_ended=self._runs_of_now_ended)
+        self.skill_parts = make_skills(
+            ground, storage, model=lambda: self.registry.resolve(None), servers=self.mcp_board
+        )
+        self.mcp_servers = HostMcpServers(
+            self.mcp_board, redact=ground.redact, dependents=dependents_of(self.skill_parts)
+        )
+        self.bundle_parts = BundleParts(ground, maker, self.skill_parts, self.mcp_board)
         self.runtime_loading = Background(
             "runtime",
             self._prepare_runtime,
@@ -79,6 +112,9 @@ class PizzabotHost:
                 clock=ground.clock,
                 redact=ground.redact,
                 logger=ground.logger("runs"),
+                files=self.files.of_turn,
+                changes=self.files.told_changes,
+                settings=self.preferences.agent_settings,
             ),
             server_id=f"{os.getpid()}-{uuid7()}",
             finished=self._run_finished,
@@ -93,11 +129,26 @@ class PizzabotHost:
             runtime=self.runtime,
             changed=self._activity.changed,
             clock=ground.clock,
-            behind=self._keeper.behind,
             redact=ground.redact,
+            reader=self._reader,
+            files=self.files,
         )
+        self.workspace = HostWorkspace(self.files.versions, self.files.paths, self.files.changes, self.engine)
         self._addresses: dict[str, str] = {}
         self._routes: asyncio.Task[Sequence[HttpRoutes]] | None = None
+
+    def _file_parts(self) -> FileParts:
+        return FileParts(
+            storage=self.storage,
+            hub=self._hub,
+            turns=self._reader,
+            data_root=self.ground.data_root,
+            pool=self.file_pool,
+            clock=self.ground.clock,
+            logger=self.ground.logger("files"),
+            memories=self.memories.area,
+            folders=self.folders.area,
+        )
 
     def _make_registry(self) -> ModelRegistry:
         models = self.ground.settings.models
@@ -112,6 +163,10 @@ class PizzabotHost:
         )
 
     @property
+    def attachments(self) -> HostAttachments:
+        return self.files.attachments
+
+    @property
     def threads(self) -> HostThreads:
         return self._conversations.threads
 
@@ -122,6 +177,19 @@ class PizzabotHost:
     @property
     def transcripts(self) -> HostTranscripts:
         return self._conversations.transcripts
+
+    async def _runs_of_now_ended(self) -> None:
+        """Until every run that is active at this moment has ended."""
+        for known in list(self.engine.drivers.running.values()):
+            await known.settled.wait()
+
+    @property
+    def skills(self) -> HostSkills:
+        return self.skill_parts.use_case
+
+    @property
+    def bundles(self) -> HostBundles:
+        return self.bundle_parts.use_case
 
     def _run_finished(self, run: Run) -> None:
         self._keeper.behind(run.thread_id)
@@ -144,7 +212,24 @@ class PizzabotHost:
 
     async def _prepare_runtime(self) -> None:
         tools = await collect_tools(self.maker, self.ground.logger("tools"))
-        await self._runtime.prepare(RuntimeServices(graph_storage=self.storage, tools=tools))
+        await self.skill_parts.use_tools(tools)
+        live = self.skill_parts.live
+        await self._runtime.prepare(
+            RuntimeServices(
+                graph_storage=self.storage,
+                roster=live.roster,
+                on_roster_change=live.on_roster_change,
+                middleware=await self._middleware(),
+                cache=self.ground.data_root / "cache",
+            )
+        )
+
+    async def _middleware(self) -> Sequence[AgentMiddlewareSource]:
+        """In the order of the configuration. One that cannot be had is an error: it may be what keeps an agent in."""
+        return [
+            await self.maker.chosen("agent_middleware", use, section_name="agent_middleware")
+            for use in self.ground.settings.agent_middleware.use
+        ]
 
     async def _load_default_model(self) -> None:
         if self.registry.default is not None:
@@ -154,7 +239,9 @@ class PizzabotHost:
         """Begin what goes on behind the listener."""
         self.engine.start()
         self._keeper.start()
+        self.files.start()
         self.runtime_loading.start()
+        self.mcp_board.start()
         self.model_loading.start()
 
     async def close(self) -> None:
@@ -163,9 +250,14 @@ class PizzabotHost:
         self._activity.close()
         await self.engine.shutdown()
         await self._keeper.stop()
+        await self.files.stop()
         await self.observers.stop()
         await self.model_loading.cancel()
         await self.runtime_loading.cancel()
+        await self.bundle_parts.close()
+        await self.skill_parts.close()
+        await self.mcp_board.close()
+        self.file_pool.close()
 
     def listens(self, transport: str, address: str) -> None:
         self._addresses[transport] = address
@@ -201,6 +293,7 @@ class PizzabotHost:
             "transports": transports,
             "plugins": {"loaded": sum(report.state.value == "loaded" for report in reports), "broken": broken},
             "runs": {"active": self.engine.active},
+            "mcp": self.mcp_board.status(),
             "observers": len(self._hub),
             "timezone": datetime.now().astimezone().tzname(),
             "timestamp": datetime.fromtimestamp(self.ground.clock(), UTC).isoformat(),
@@ -221,6 +314,7 @@ class PizzabotHost:
         return {
             "plugins": [self._plugin_row(report) for report in self.ground.plugins.report()],
             "notes": [self.ground.redact(note) for note in self.ground.plugins.notes()],
+            "bundles": [*self.bundles.rows()],
         }
 
     def _plugin_row(self, report: PluginReport) -> JsonValue:
@@ -248,16 +342,19 @@ async def open_host(ground: Ground) -> AsyncIterator[PizzabotHost]:
     Raises a `PizzabotError` when the selected storage or runtime cannot be had; nothing stays open then.
     """
     maker = PluginMaker(ground)
+    rules = await asyncio.to_thread(folder_rules, ground.settings, ground.data_root)
     try:
         storage = await maker.chosen("storage_backends", ground.settings.storage.use, section_name="storage")
         runtime = await maker.chosen("agent_runtimes", ground.settings.runtime.use, section_name="runtime")
-        host = PizzabotHost(ground, maker, storage, runtime)
+        host = PizzabotHost(ground, maker, storage, runtime, rules)
         maker.host = host
         for name, observer in await maker.acting("observers", section_name="observers"):
             host.observers.add(name, observer)
         for name, policy in await maker.every("admission_policies", section_name="admission_policies"):
             host.policies.add(name, policy)
         try:
+            await host.skill_parts.open(ground, maker)
+            await host.bundle_parts.open()
             host.start()
             await host.engine.recover()
             yield host

@@ -9,7 +9,7 @@ from pizzabot.host.runs.commands import Commands
 from pizzabot.host.runs.drivers import Changed
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.hub import Hub
-from pizzabot.host.runs.pump import Models
+from pizzabot.host.runs.pump_services import Models
 from pizzabot.host.runs.use_case import HostRuns
 from pizzabot.host.threads.use_case import HostThreads
 from pizzabot.host.transcripts.branches import Branches
@@ -19,6 +19,7 @@ from pizzabot.host.transcripts.reading import TranscriptReader
 from pizzabot.host.transcripts.thread_log import ThreadLog
 from pizzabot.host.transcripts.use_case import HostTranscripts
 from pizzabot.host.transcripts.written_messages import WrittenMessages
+from pizzabot.host.workspace.parts import FileParts
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime
 from pizzabot_hookspecs.storage_backends import Storage
 
@@ -41,11 +42,13 @@ def conversations(
     clock: Callable[[], float],
     behind: Callable[[str], None] = lambda _thread_id: None,
     redact: Callable[[str], str] = str,
+    reader: TranscriptReader | None = None,
+    files: FileParts | None = None,
 ) -> Conversations:
     """The use cases on an engine. `runtime` waits until the agent runtime is prepared; `behind` hears of threads whose
-    log is long behind their rows."""
+    log is long behind their rows. Without `files` threads have none."""
     log = ThreadLog(storage, hub, clock=clock)
-    reader = TranscriptReader(storage, behind=behind)
+    reader = reader or TranscriptReader(storage, behind=behind)
     threads = HostThreads(
         storage=storage,
         engine=engine,
@@ -55,10 +58,19 @@ def conversations(
         written=WrittenMessages(storage, log),
         forget=reader.forget,
         redact=redact,
+        deleting=None if files is None else files.belongings.deleting,
     )
-    commands = Commands(engine, threads, Branching(storage, reader, runtime))
+    in_messages = None if files is None else files.in_messages
+    commands = Commands(engine, threads, Branching(storage, reader, runtime), in_messages)
     branches = Branches(
-        storage=storage, engine=engine, turns=reader, log=log, models=models, runtime=runtime, changed=changed
+        storage=storage,
+        engine=engine,
+        turns=reader,
+        log=log,
+        models=models,
+        runtime=runtime,
+        changed=changed,
+        files=None if files is None else files.belongings,
     )
     return Conversations(
         threads=threads,

@@ -12,5 +12,11 @@ BUILTINS: dict[str, str] = {
     "secret-stores": "pizzabot_builtin_plugins.secret_stores",
     "limits": "pizzabot_builtin_plugins.limits",
     "run-log": "pizzabot_builtin_plugins.run_log",
+    "shipped-skills": "pizzabot_builtin_plugins.shipped_skills",
+    "user-skills": "pizzabot_builtin_plugins.user_skills",
+    "bundles": "pizzabot_builtin_plugins.bundles",
+    "subprocess-materializer": "pizzabot_builtin_plugins.subprocess_materializer",
+    "mcp-client": "pizzabot_builtin_plugins.mcp_client",
+    "user-mcp-servers": "pizzabot_builtin_plugins.user_mcp_servers",
 }
 """Plugin name -> module. Found like this, they go the same path as third parties."""

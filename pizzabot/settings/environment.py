@@ -12,6 +12,9 @@ from pizzabot_hookspecs.support.redaction import names_a_secret
 
 PREFIX = "PIZZABOT__"
 
+ALLOW_FOLDERS = "PIZZABOT_ALLOW_LOCAL_FOLDER_CONFIGURATION"
+"""On with exactly `1`, off with anything else (spec/01 §1)."""
+
 ALIASES: dict[str, Path] = {
     "PORT": ("transports", "http", "port"),
     "PIZZABOT_HOST": ("transports", "http", "host"),
@@ -19,6 +22,9 @@ ALIASES: dict[str, Path] = {
     "PIZZABOT_ALLOWED_ORIGINS": ("transports", "http", "allowed_origins"),
     "PIZZABOT_MODEL": ("models", "default"),
     "PIZZABOT_DATA_ROOT": ("data_root",),
+    ALLOW_FOLDERS: ("folders", "configure"),
+    "PIZZABOT_LOCAL_FOLDER_BROWSE_ROOTS": ("folders", "browse_roots"),
+    "PIZZABOT_EXTERNAL_PLUGINS_DIRS": ("bundles", "external"),
     "PIZZABOT_LOG_LEVEL": ("logging", "level"),
     "PIZZABOT_NO_PLUGINS": ("plugins", "discover"),
 }
@@ -45,7 +51,7 @@ def _nearest(names: Mapping[Path, str], path: Path) -> str:
 
 def _aliases(environ: Mapping[str, str]) -> list[tuple[str, Path, Any]]:
     return [
-        (name, path, _alias_value(name, text))
+        (name, path, _alias_value(name, environ[name] if name == ALLOW_FOLDERS else text))
         for name, path in ALIASES.items()
         if (text := environ.get(name, "").strip())
     ]
@@ -54,6 +60,8 @@ def _aliases(environ: Mapping[str, str]) -> list[tuple[str, Path, Any]]:
 def _alias_value(name: str, text: str) -> Any:
     if name == "PIZZABOT_NO_PLUGINS":
         return text.lower() in {"0", "false", "no", "off"}
+    if name == ALLOW_FOLDERS:
+        return text == "1"
     if name == "PIZZABOT_ALLOWED_ORIGINS":
         return list(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if name == "PORT":

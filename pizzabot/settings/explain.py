@@ -51,7 +51,7 @@ _WORDS = (
     (r"^Input should be a valid dictionary", "a table is expected"),
     (r"^Input should be a valid (?:tuple|list|set|frozenset)", "a list is expected"),
     (r"^String should have at least 1 character$", "it is empty"),
-    (r"^(?:Tuple|List) should have at most (\d+) items? after validation.*", r"it has more than \1 entries"),
+    (r"^(?:Tuple|List|Value) should have at most (\d+) items? after validation.*", r"it has more than \1 entries"),
     (r"^Input should be a valid string", "a text is expected"),
     (r"^Input should be a valid boolean.*", "true or false is expected"),
     (r"^Input should be a valid integer.*", "a whole number is expected"),

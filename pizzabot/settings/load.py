@@ -14,7 +14,7 @@ from pizzabot.settings.checks import check_no_literal_secrets, check_shape
 from pizzabot.settings.environment import environment_layer
 from pizzabot.settings.explain import from_validation
 from pizzabot.settings.layers import COMMAND_LINE, Layer, Merged, MergedSource, merge
-from pizzabot.settings.locations import config_candidates, default_data_root
+from pizzabot.settings.locations import config_candidates, default_bundles_folder, default_data_root
 from pizzabot.settings.model import Document
 from pizzabot.settings.paths import put
 from pizzabot.settings.positions import line_numbers
@@ -46,6 +46,7 @@ def load_settings(
     return Settings(
         document=document, merged=merged, file=file, keys=keys,
         data_root=document.data_root or default_data_root(environ).absolute(),
+        bundles_folder=default_bundles_folder(environ),
     )  # fmt: skip
 
 

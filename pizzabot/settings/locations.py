@@ -37,6 +37,11 @@ def _user_config_dir(environ: Mapping[str, str]) -> Path:
     return named / "pizzabot" if named else user_config_path("pizzabot", appauthor=False)
 
 
+def default_bundles_folder(environ: Mapping[str, str]) -> Path:
+    """The folder `plugins` beside the person's own configuration: bundles that are developed, linked or shared."""
+    return _user_config_dir(environ) / "plugins"
+
+
 def default_data_root(environ: Mapping[str, str]) -> Path:
     """`~/.local/share/pizzabot` on Linux, `~/Library/Application Support/pizzabot` on macOS; XDG_DATA_HOME moves it."""
     from platformdirs import user_data_path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MAX_NAMES = 100
 """Of any list of names: plugins, transports, fallback models."""
+MAX_BROWSE_ROOTS = 32
+"""Folders beneath which a person may browse for one to grant (spec/01 §1)."""
 
 
 class LogLevel(StrEnum):
@@ -36,6 +39,12 @@ def _different(names: tuple[str, ...]) -> tuple[str, ...]:
     return names
 
 
+def _split_paths(value: object) -> object:
+    """A variable holds several as `PATH` does."""
+    return [part.strip() for part in value.split(os.pathsep) if part.strip()] if isinstance(value, str) else value
+
+
+FolderPath = Annotated[str, Field(min_length=1, max_length=4096)]
 Name = Annotated[str, Field(min_length=1, max_length=255)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_listed), Field(max_length=MAX_NAMES)]
 Uses = Annotated[Names, AfterValidator(_different)]
@@ -101,6 +110,68 @@ class SkillsSection(KindSection):
     use: Uses = ()
 
 
+class AgentMiddlewareSection(KindSection):
+    """`use` names what stands around model calls and tool calls, in that order; nothing else acts."""
+
+    use: Uses = ()
+
+
+class McpSection(KindSection):
+    """`use` is the client. `path` are folders of programs that stdio servers are looked for in before `PATH`.
+
+    `trusted` are servers whose own word counts that a tool only reads or may be run twice (durable-runs rule 7).
+    """
+
+    use: Name = "mcp"
+    connect_at_once: Annotated[int, Field(ge=1, le=32)] = 3
+    connect_seconds: Annotated[float, Field(gt=0, le=600)] = 20.0
+    call_seconds: Annotated[float, Field(gt=0, le=86_400)] = 120.0
+    ping_seconds: Annotated[float, Field(ge=1, le=3_600)] = 30.0
+    max_tools: Annotated[int, Field(ge=1, le=2_000)] = 500
+    trusted: Names = ()
+    path: Annotated[tuple[FolderPath, ...], BeforeValidator(_split_paths), Field(max_length=MAX_NAMES)] = ()
+
+
+def _whole_paths(paths: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    wrong = next((path for path in paths or () if not Path(path).expanduser().is_absolute()), None)
+    if wrong is not None:
+        raise ValueError(f"name the folder with its whole path, not {wrong[:80]!r}")
+    return paths
+
+
+BundleFolders = Annotated[
+    tuple[FolderPath, ...], BeforeValidator(_split_paths), Field(max_length=MAX_NAMES), AfterValidator(_whole_paths)
+]
+
+
+class BundlesSection(Section):
+    """Folders of plugin bundles beside that of the data root. `shipped` are read first, `external` last.
+
+    Without `external` it is the folder `plugins` beside the person's own `pizzabot.toml`.
+    """
+
+    shipped: BundleFolders = ()
+    external: BundleFolders | None = None
+
+
+class GrantedFolderTable(Section):
+    """A folder that the file grants to the agent. `path` may begin with `~`."""
+
+    path: FolderPath
+    read_only: bool = True
+    acknowledge_data_root: bool = False
+
+
+class FoldersSection(Section):
+    """`configure` lets folders be granted over HTTP, and looked for beneath `browse_roots`; `grants` are the file's."""
+
+    configure: bool = False
+    browse_roots: Annotated[
+        tuple[FolderPath, ...], BeforeValidator(_split_paths), Field(max_length=MAX_BROWSE_ROOTS)
+    ] = ()
+    grants: Annotated[tuple[GrantedFolderTable, ...], Field(max_length=MAX_NAMES)] = ()
+
+
 class LoggingSection(Section):
     level: Annotated[LogLevel, BeforeValidator(_lowered)] = LogLevel.INFO
 
@@ -118,6 +189,10 @@ class Document(BaseSettings):
     transports: TransportsSection = TransportsSection()
     secrets: SecretsSection = SecretsSection()
     skills: SkillsSection = SkillsSection()
+    mcp: McpSection = McpSection()
+    bundles: BundlesSection = BundlesSection()
+    folders: FoldersSection = FoldersSection()
+    agent_middleware: AgentMiddlewareSection = AgentMiddlewareSection()
     logging: LoggingSection = LoggingSection()
     # Kinds of which all offers act: nothing to choose, one table for each offer that has settings.
     admission_policies: KindSection = KindSection()
@@ -142,10 +217,12 @@ SECTION_OF_KIND = {
     "model_providers": "models",
     "secret_stores": "secrets",
     "skill_sources": "skills",
+    "mcp_clients": "mcp",
     **{
         kind: kind
         for kind in (
             "admission_policies",
+            "agent_middleware",
             "agent_tools",
             "commands",
             "http_routes",

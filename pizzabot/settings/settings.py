@@ -12,8 +12,11 @@ from pizzabot.settings.explain import with_sources
 from pizzabot.settings.layers import DEFAULT, Merged
 from pizzabot.settings.model import (
     SECTION_OF_KIND,
+    AgentMiddlewareSection,
+    BundlesSection,
     Document,
     LoggingSection,
+    McpSection,
     ModelsSection,
     PluginsSection,
     RuntimeSection,
@@ -38,13 +41,17 @@ class SettingValue:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """`file` is the configuration that was read, None where there is none; `keys` are those that make a reference."""
+    """`file` is the configuration that was read, None where there is none; `keys` are those that make a reference.
+
+    `bundles_folder` is where external bundles are where `[bundles] external` does not say.
+    """
 
     document: Document
     merged: Merged
     file: Path | None
     keys: frozenset[str]
     data_root: Path
+    bundles_folder: Path
 
     @property
     def plugins(self) -> PluginsSection:
@@ -73,6 +80,18 @@ class Settings:
     @property
     def skills(self) -> SkillsSection:
         return self.document.skills
+
+    @property
+    def agent_middleware(self) -> AgentMiddlewareSection:
+        return self.document.agent_middleware
+
+    @property
+    def mcp(self) -> McpSection:
+        return self.document.mcp
+
+    @property
+    def bundles(self) -> BundlesSection:
+        return self.document.bundles
 
     @property
     def logging(self) -> LoggingSection:

@@ -24,13 +24,18 @@ async def host(
 
     `settings` is what `pizzabot.toml` would hold, as nested dicts; the default model is `echo:echo`. `data_root` is a
     folder to open again later; without one a temporary folder is used and removed. `environ` is the whole environment
-    that settings and secrets see.
+    that settings and secrets see. Bundles of the person who runs the test are not read.
     """
     from pizzabot.host.app import open_host
     from pizzabot.host.ground import open_ground
     from pizzabot.settings import load_settings
 
-    told = {"models.default": "echo:echo", "secrets.use": ["environment"], **_dotted(settings or {})}
+    told = {
+        "models.default": "echo:echo",
+        "secrets.use": ["environment"],
+        "bundles.external": [],
+        **_dotted(settings or {}),
+    }
     with _data_root(data_root) as root:
         loaded = load_settings(config=None, environ=environ or {}, cwd=root, overrides={**told, "data_root": str(root)})
         with open_ground(loaded, process="test", discover=False, extra=plugins, environ=environ or {}) as ground:

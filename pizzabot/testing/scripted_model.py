@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -75,6 +75,7 @@ class ScriptedModel(BaseChatModel):
     model_name: str = "scripted-1"
     provider: str = "scripted"
     _calls: list[Call] = PrivateAttr(default_factory=list)
+    _bound: dict[str, Any] = PrivateAttr(default_factory=dict)
 
     @property
     def calls(self) -> Sequence[Call]:
@@ -88,11 +89,17 @@ class ScriptedModel(BaseChatModel):
     def _get_ls_params(self, stop: list[str] | None = None, **kwargs: Any) -> Any:  # noqa: ARG002 - LangChain's
         return {"ls_provider": self.provider, "ls_model_name": self.model_name, "ls_model_type": "chat"}
 
+    @property
+    def bound(self) -> Mapping[str, Any]:
+        """The tools that the last call was bound to, by name."""
+        return self._bound
+
     def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
         return self.bind(tools=list(tools), **kwargs)
 
     def _next(self, messages: Sequence[BaseMessage], tools: Sequence[Any]) -> Reply:
         seen = tuple(message.model_copy(deep=True) for message in messages)
+        self._bound = {_name(tool): tool for tool in tools}
         self._calls.append(Call(seen, tuple(_name(tool) for tool in tools)))
         if callable(self.script):
             reply: Reply = self.script(seen)
@@ -138,13 +145,18 @@ def chosen(
     model: BaseChatModel,
     *,
     supports_tools: bool | None = None,
+    supports_vision: bool | None = None,
     context_window: int | None = None,
     model_id: str = "scripted:scripted-1",
 ) -> ChosenModel:
     """`model` as the host hands it to a runtime in a `Turn`."""
     name = model_id.partition(":")[2]
     descriptor = ModelDescriptor(
-        id=name, display_name=name, supports_tools=supports_tools, context_window=context_window
+        id=name,
+        display_name=name,
+        supports_tools=supports_tools,
+        supports_vision=supports_vision,
+        context_window=context_window,
     )
     return ChosenModel(id=model_id, chat=model, descriptor=descriptor)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
-for folder in (TESTS / "e2e", TESTS / "conversations"):
+for folder in (TESTS / "e2e", TESTS / "conversations", TESTS / "faults"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
 

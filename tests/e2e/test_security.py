@@ -257,7 +257,9 @@ def test_a_thread_id_that_is_no_plain_name_is_refused_by_every_route(server, thr
                 answer = http.request(
                     method, path.replace("/x", f"/{thread_id}", 1), json={**RUN, "channels": ["values"]}
                 )
-                assert answer.status_code == 400, (path, answer.text)
+                # What is switched off on this server is refused before its ids are looked at.
+                refused = (400,) if path.startswith("/threads/") else range(400, 500)
+                assert answer.status_code in refused, (path, answer.text)
 
 
 def test_three_hundred_open_streams_hold_up_nobody_and_are_let_go(server):

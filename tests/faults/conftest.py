@@ -12,6 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "host"))
 sys.path.insert(0, str(Path(__file__).parents[1] / "conversations"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from gates import Gates

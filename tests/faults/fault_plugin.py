@@ -4,7 +4,7 @@ Installed as a distribution beside a real server (`conftest`). Whatever it does 
 process (`gates`), which answers at once or holds it there: to be stopped, to be killed, or to go on.
 
     tools      post (unrepeatable), mail (the same, a person decides), slow, look (repeatable), spawn, boom
-    runtime    `team`: the built-in one, with a subagent `clerk` that has these tools too
+    runtime    `team`: the built-in one, with a subagent `clerk` that has these tools too, and `ask_user`
     storage    `holding`: the built-in one, that stands still around its writes
 """
 
@@ -23,8 +23,9 @@ from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
 from pizzabot_builtin_plugins.sqlite_storage.settings import SqliteSettings
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import Caller, Context, Offer, hookimpl
-from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
+from pizzabot_hookspecs.agent_runtimes import BuiltinTool, RuntimeServices, SubagentSpec
 from pizzabot_hookspecs.agent_tools import DECISIONS, AgentTool
+from pizzabot_hookspecs.file_storage import Attachment, FileVersion, NewFileVersion
 from pizzabot_hookspecs.storage_backends import NewEvent
 from pizzabot_hookspecs.support import processes
 
@@ -135,14 +136,20 @@ class Team(DeepAgentsRuntime):
         super().__init__(settings, logger=context.logger, redact=context.redact)
 
     async def prepare(self, services: RuntimeServices, /) -> None:
+        given = services.roster()
         clerk = SubagentSpec(
-            name="clerk", description="does as told", prompt="You are a clerk.", tools=tuple(services.tools)
+            name="clerk",
+            description="does as told",
+            prompt="You are a clerk.",
+            tools=tuple(given.tools),
+            builtins=frozenset({BuiltinTool.ASK_USER}),
         )
-        await super().prepare(replace(services, subagents=(clerk,)))
+        roster = replace(given, fingerprint="with a clerk", subagents=(clerk,))
+        await super().prepare(replace(services, roster=lambda: roster))
 
 
 class HoldingStorage(SqliteStorage):
-    """Stands still after a text with `HERE` is stored, a call has its result, and around a run's end."""
+    """Stands still after a text with `HERE` is stored, a call has its result, around a run's end and a file's row."""
 
     async def append_events(self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
         first = await super().append_events(run_id, epoch, events, caller=caller)
@@ -159,6 +166,17 @@ class HoldingStorage(SqliteStorage):
         first = await super().finish_run(run_id, epoch, events, **more)
         await gate("after the end")
         return first
+
+    async def put_file(self, new: NewFileVersion, event: NewEvent, /, **more: Any) -> FileVersion:
+        await gate("before the row")
+        stored = await super().put_file(new, event, **more)
+        await gate("after the row")
+        return stored
+
+    async def add_attachment(self, attachment: Attachment, /, *, caller: Caller) -> None:
+        await gate("before the attachment")
+        await super().add_attachment(attachment, caller=caller)
+        await gate("after the attachment")
 
 
 def _storage(context: Context, settings: SqliteSettings) -> HoldingStorage:

@@ -15,8 +15,11 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = {
+    "bundle-weather": "pizzabot_weather",
+    "materializer-openapi": "pizzabot_openapi",
     "provider-parrot": "pizzabot_parrot",
     "runtime-replay": "pizzabot_replay",
+    "skill-source-handbook": "pizzabot_handbook",
     "storage-audit": "pizzabot_storage_audit",
     "tool-notes": "pizzabot_notes",
     "transport-lines": "pizzabot_lines",

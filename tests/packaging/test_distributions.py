@@ -32,10 +32,13 @@ def files_in(folder: Path) -> set[str]:
 
 
 MADE = ("results", "node_modules")
+OF_BUNDLES = (".claude-plugin", ".mcp.json")
+"""Names of the format that begin with a dot, and are written by people."""
 
 
 def _is_made(part: str) -> bool:
-    return part == "__pycache__" or part.startswith(".") or part.endswith(".pyc") or part in MADE
+    hidden = part.startswith(".") and part not in OF_BUNDLES
+    return part == "__pycache__" or hidden or part.endswith(".pyc") or part in MADE
 
 
 def in_wheel(wheel: Path) -> set[str]:

@@ -60,8 +60,11 @@ def test_every_built_in_is_loaded_from_the_wheel_and_nobody_elses(plain, tmp_pat
 @pytest.mark.parametrize(
     ("name", "offers", "stands_in_for"),
     [
+        ("bundle-weather", {"skill_sources": ["weather"]}, []),
+        ("materializer-openapi", {"skill_sources": ["openapi"]}, []),
         ("parrot", {"model_providers": ["parrot"]}, []),
         ("runtime-replay", {"agent_runtimes": ["replay"]}, []),
+        ("skill-source-handbook", {"skill_sources": ["handbook"]}, []),
         ("storage-audit", {"storage_backends": ["sqlite"]}, ["sqlite-storage:sqlite"]),
         ("tool-notes", {"agent_tools": ["notes"]}, []),
         ("transport-lines", {"transports": ["lines"]}, []),

@@ -70,7 +70,8 @@ def answer_of(client, method, path, **request):
 
 
 def check_answer(path, status, kind, body):
-    assert status < 500, (path, status, body[:500])
+    no_draft = path == "/skills/generate" and status == 503  # the scripted model's answer is no skill
+    assert status < 500 or no_draft, (path, status, body[:500])
     if kind == "text/event-stream":
         assert status == 200
         return

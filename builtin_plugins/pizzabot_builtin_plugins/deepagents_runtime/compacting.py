@@ -10,9 +10,10 @@ from langgraph.constants import END
 from langgraph.types import StateUpdate
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.abilities import calls_tools
 from pizzabot_builtin_plugins.deepagents_runtime.compaction import Summaries
 from pizzabot_builtin_plugins.deepagents_runtime.graph_building import with_known_window
-from pizzabot_builtin_plugins.deepagents_runtime.middleware import HISTORY_SHARE, delegation
+from pizzabot_builtin_plugins.deepagents_runtime.middleware import HISTORY_SHARE
 from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import thread_config
 from pizzabot_hookspecs import Conflict, Unavailable
 from pizzabot_hookspecs.agent_runtimes import Compaction
@@ -27,14 +28,16 @@ if TYPE_CHECKING:
     from pizzabot_hookspecs.agent_runtimes import ChosenModel
 
 
-async def compact(graph: Graph, thread_id: str, model: ChosenModel, tools: ToolSet) -> Compaction:
+async def compact(graph: Graph, thread_id: str, model: ChosenModel, tools: ToolSet, own: Graph) -> Compaction:
     """Have `model` sum up all but the newest messages, and store that the summary stands for them.
+
+    `own` is the graph that the model's turns run on: its tools are part of what a call sends.
 
     Raises `Conflict` `nothing_to_compact`, `Unavailable` `model_failed`.
     """
     snapshot = await graph.aget_state(thread_config(thread_id))
     chat = with_known_window(model.chat, model.descriptor)
-    summaries, offered = _as_sent(chat, tools, able=model.descriptor.supports_tools is not False)
+    summaries, offered = _as_sent(chat, tools, own, able=calls_tools(model))
     try:
         done = await summaries.compacted(snapshot.values, offered)
     except PizzabotError:
@@ -59,11 +62,12 @@ async def compact(graph: Graph, thread_id: str, model: ChosenModel, tools: ToolS
     )
 
 
-def _as_sent(chat: BaseChatModel, tools: ToolSet, *, able: bool) -> tuple[Summaries, list[BaseTool]]:
+def _as_sent(chat: BaseChatModel, tools: ToolSet, own: Graph, *, able: bool) -> tuple[Summaries, list[BaseTool]]:
     """The middleware of the model's graph, and the tools that a call of it is sent with."""
     if not able:
         window = (chat.profile or {}).get("max_input_tokens")
         # Nothing keeps such a thread below the model's window, and a summary must not fail of it.
         return Summaries(chat, prompts.CONVERSATION, trimmed=int(window * HISTORY_SHARE) if window else None), []
-    own = [tool.tool for tool in tools.tools.values()]
-    return Summaries(chat, prompts.AGENT), [*own, *(delegation(chat, tools).tools if tools.subagents else ())]
+    prompt = prompts.agent_prompt(specialists=bool(tools.subagents), memories=True, unready=tools.unready)
+    node: Any = own.nodes["tools"].bound
+    return Summaries(chat, prompt), list(node.tools_by_name.values())

@@ -13,8 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from deepagents.backends import StateBackend
-from deepagents.backends.protocol import FileDownloadResponse, FileUploadResponse, WriteResult
 from deepagents.middleware.summarization import (
     DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
     SUMMARIZATION_EVENT_KEY,
@@ -27,34 +25,15 @@ from langchain.agents.middleware.types import ExtendedModelResponse
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AnyMessage, HumanMessage, SystemMessage
 
+from pizzabot_builtin_plugins.deepagents_runtime.file_backend import TurnBackend, keeps_offloads
+from pizzabot_builtin_plugins.deepagents_runtime.model_requests import prompt_of
 from pizzabot_builtin_plugins.deepagents_runtime.plain import SHORTENED, Shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from deepagents.backends.protocol import BackendProtocol
     from langchain_core.tools import BaseTool
-
-HISTORY_FOLDER = "/conversation_history/"
-"""Where DeepAgents would keep a copy of what it summed up, in the state. The thread has the messages themselves."""
-
-
-class NoCopies(StateBackend):
-    """Takes what is meant for `HISTORY_FOLDER` and keeps nothing of it; the rest goes into the state."""
-
-    async def awrite(self, file_path: str, content: str) -> WriteResult:
-        if file_path.startswith(HISTORY_FOLDER):
-            return WriteResult(path=file_path)
-        return await super().awrite(file_path, content)
-
-    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
-        if all(path.startswith(HISTORY_FOLDER) for path in paths):
-            return [FileDownloadResponse(path=path, error="file_not_found") for path in paths]
-        return await super().adownload_files(paths)
-
-    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
-        if all(path.startswith(HISTORY_FOLDER) for path, _ in files):
-            return [FileUploadResponse(path=path) for path, _ in files]
-        return await super().aupload_files(files)
 
 
 @dataclass
@@ -70,24 +49,28 @@ _call: ContextVar[_Call | None] = ContextVar("pizzabot_summaries_call", default=
 
 
 class Summaries(SummarizationMiddleware):
-    """In the place of DeepAgents' own. `prompt` is what the model is handed (what DeepAgents prepares is longer).
+    """In the place of DeepAgents' own. `prompt` is what the model is handed (what DeepAgents prepares is longer), None
+    for the turn's prompt. What is summed up is put aside as a file of the thread's (`file_backend.OFFLOADS`), which
+    the agent can read; a turn without files has none.
 
     `told` says that the turn tells a person when it was done; a subagent's is nobody's context but its own.
     `trimmed` is how many tokens of history are read for a summary at most.
     """
 
-    def __init__(self, chat: BaseChatModel, prompt: str, *, told: bool = False, trimmed: int | None = None) -> None:
+    def __init__(
+        self, chat: BaseChatModel, prompt: str | None, *, told: bool = False, trimmed: int | None = None
+    ) -> None:
         defaults = compute_summarization_defaults(chat)
         super().__init__(
             model=chat,
-            backend=NoCopies(),
+            backend=TurnBackend(),
             trigger=defaults["trigger"],
             keep=defaults["keep"],
             summary_prompt=DEEPAGENTS_DEFAULT_SUMMARY_PROMPT,
             trim_tokens_to_summarize=trimmed,
             truncate_args_settings=defaults["truncate_args_settings"],
         )
-        self._prompt = SystemMessage(prompt)
+        self._prompt = prompt
         self._told = told
 
     @property
@@ -95,7 +78,8 @@ class Summaries(SummarizationMiddleware):
         return "SummarizationMiddleware"
 
     async def awrap_model_call(self, request: ModelRequest[Any], handler: Callable[..., Awaitable[Any]]) -> Any:
-        request = request.override(system_message=self._prompt)
+        prompt = prompt_of(request, self._prompt)
+        request = request.override(system_message=prompt)
         asks = next((item for item in reversed(request.messages) if isinstance(item, HumanMessage)), None)
         call = _Call(request=asks)
 
@@ -109,7 +93,7 @@ class Summaries(SummarizationMiddleware):
         finally:
             _call.reset(before)
         if self._told and _was_shortened(response):
-            tokens = self._count_tokens(self._get_effective_messages(request), self._prompt, request.tools)
+            tokens = self._count_tokens(self._get_effective_messages(request), prompt, request.tools)
             request.runtime.stream_writer({SHORTENED: Shortened(tokens_before=tokens, tokens_after=call.tokens)})
         return response
 
@@ -134,7 +118,7 @@ class Summaries(SummarizationMiddleware):
             "created_at_index": len(messages),
         }
         count = [
-            self._count_tokens(sent, self._prompt, list(tools))
+            self._count_tokens(sent, SystemMessage(self._prompt or ""), list(tools))
             for sent in (effective, self._apply_event_to_messages(messages, new))
         ]
         return new, Shortened(tokens_before=count[0], tokens_after=count[1])
@@ -148,10 +132,17 @@ class Summaries(SummarizationMiddleware):
             call.kept = any(message.id == call.request.id for message in kept)
         return older, kept
 
+    async def _aoffload_to_backend(
+        self, backend: BackendProtocol, messages: list[AnyMessage], session_id: str
+    ) -> str | None:
+        """Where nothing is kept aside, nothing has failed: the thread has the messages themselves."""
+        if not keeps_offloads():
+            return ""
+        return await super()._aoffload_to_backend(backend, messages, session_id)
+
     def _build_new_messages_with_path(self, summary: str, file_path: str | None) -> list[AnyMessage]:
-        """Without a path, for nobody can read there; with the request in full where a long turn has left it behind."""
-        del file_path
-        messages = super()._build_new_messages_with_path(summary, None)
+        """With the request in full, where a long turn has left it behind."""
+        messages = super()._build_new_messages_with_path(summary, file_path or None)
         call = _call.get()
         if call is None or call.request is None or call.kept:
             return messages

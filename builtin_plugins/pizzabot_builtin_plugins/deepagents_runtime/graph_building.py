@@ -14,14 +14,16 @@ from langchain.agents import create_agent
 from langchain_core.language_models import BaseChatModel
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.abilities import calls_tools
+from pizzabot_builtin_plugins.deepagents_runtime.attachments import Inlined
 from pizzabot_builtin_plugins.deepagents_runtime.compaction import Remembered
 from pizzabot_builtin_plugins.deepagents_runtime.middleware import (
-    Discreet,
-    Nameless,
+    Workshop,
     agent_middleware,
+    agent_tools,
     conversation_middleware,
 )
-from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
+from pizzabot_builtin_plugins.deepagents_runtime.model_requests import Discreet, Nameless, OwnPrompt
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -33,17 +35,22 @@ if TYPE_CHECKING:
 
 
 def build_graph(
-    model: ChosenModel, *, going_on: bool = False, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any]
+    model: ChosenModel,
+    *,
+    going_on: bool = False,
+    tools: ToolSet,
+    workshop: Workshop,
+    checkpointer: BaseCheckpointSaver[Any],
 ) -> Graph:
     """The graph that answers with `model`. Takes milliseconds to hundreds of them: call it in the builder's thread.
 
     A turn that is `going_on` may find open tool calls, whoever made them; a plain conversation could not finish them.
     """
     chat = with_known_window(model.chat, model.descriptor)
-    if model.descriptor.supports_tools is not False:
-        return build_agent(chat, tools, checkpointer)
+    if calls_tools(model):
+        return build_agent(chat, tools, workshop, checkpointer)
     if going_on:
-        return build_agent(chat, tools, checkpointer, offered=False)
+        return build_agent(chat, tools, workshop, checkpointer, offered=False)
     return build_conversation(chat, tools, checkpointer)
 
 
@@ -51,8 +58,14 @@ def build_conversation(chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCh
     """Prompt, messages, answer. Nothing of a deep agent: what it adds is for tools that this model cannot call."""
     graph: Graph = create_agent(
         chat,
-        system_prompt=prompts.CONVERSATION,
-        middleware=[Remembered(), *conversation_middleware(chat), Discreet(tools.redact), Nameless()],
+        middleware=[
+            Remembered(),
+            OwnPrompt(None, otherwise=prompts.CONVERSATION),
+            *conversation_middleware(chat),
+            Discreet(tools.redact),
+            Nameless(),
+            Inlined(),
+        ],
         state_schema=DeepAgentState,
         checkpointer=checkpointer,
     )
@@ -60,13 +73,18 @@ def build_conversation(chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCh
 
 
 def build_agent(
-    chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCheckpointSaver[Any], *, offered: bool = True
+    chat: BaseChatModel,
+    tools: ToolSet,
+    workshop: Workshop,
+    checkpointer: BaseCheckpointSaver[Any],
+    *,
+    offered: bool = True,
 ) -> Graph:
     """A deep agent. Without a name: LangChain would write it into every answer, and some providers refuse it there."""
     graph: Graph = create_deep_agent(
         chat,
-        tools=[contained(tool.tool) for tool in tools.tools.values()],
-        middleware=agent_middleware(chat, tools, offered=offered),
+        tools=agent_tools(tools),
+        middleware=agent_middleware(chat, tools, workshop, offered=offered),
         checkpointer=checkpointer,
     )
     return graph

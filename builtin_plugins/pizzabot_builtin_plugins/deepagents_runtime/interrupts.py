@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pizzabot_hookspecs.interrupts import InterruptKind
+from pizzabot_hookspecs.support.questions import checked_question, is_question
 
 APPROVAL_TYPE = "tool_approval"
 """`type` of the value of an approval that this runtime asked for (`approvals.py`)."""
@@ -22,11 +23,13 @@ def shown(value: Any) -> dict[str, Any]:
     """The payload of an interrupt whose value is `value` (plain JSON).
 
     An approval also gets the camelCase names that JavaScript clients read. A question is an object with `question`,
-    whatever the tool said.
+    whatever the tool said; one with `version` and `mode` is of the form that clients know, or degraded to it.
     """
     if not isinstance(value, Mapping):
         return {"question": value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}
     if kind_of(value) is InterruptKind.INPUT:
+        if is_question(value):
+            return {**checked_question(value)}
         return {"question": "", **value}
     actions = [_both_spellings(action, argsSchema="args_schema") for action in value["action_requests"]]
     configs = [

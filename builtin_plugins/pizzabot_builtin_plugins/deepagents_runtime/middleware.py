@@ -1,89 +1,185 @@
 # ruff: noqa: TID253 - imported behind `runtime.prepare`, when LangGraph is there
-"""What stands around a model call and a tool call, as lists in order: where limits and memory will be added.
+"""What stands around a model call and a tool call, as lists in order (spec/05 §3), for each kind of agent.
 
-A middleware with the name of one of DeepAgents' own takes its place; the others come after DeepAgents' core.
+A middleware with the name of one of DeepAgents' own takes its place; the others come after DeepAgents' core. None has a
+hook of its own between the steps: each would be one more checkpoint with every model call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, cast
+from pathlib import Path
+from typing import Any
 
-from deepagents.backends import StateBackend
-from deepagents.graph import DeepAgentState
-from deepagents.middleware.filesystem import FilesystemState
+from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
 from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
-from deepagents.middleware.subagents import SubAgent, SubAgentMiddleware
-from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AnyMessage, SystemMessage, trim_messages
-from langchain_core.messages.utils import count_tokens_approximately
+from langchain_core.tools import BaseTool
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.ask_user import ask_user_tool
+from pizzabot_builtin_plugins.deepagents_runtime.attachments import Inlined
+from pizzabot_builtin_plugins.deepagents_runtime.bundles import Bundle
 from pizzabot_builtin_plugins.deepagents_runtime.compaction import Summaries
+from pizzabot_builtin_plugins.deepagents_runtime.delegation import Delegation, SubagentShelf
+from pizzabot_builtin_plugins.deepagents_runtime.file_backend import TurnBackend
+from pizzabot_builtin_plugins.deepagents_runtime.interpreter import interpreter_middleware
+from pizzabot_builtin_plugins.deepagents_runtime.limits import LastReport, TurnLimits
+from pizzabot_builtin_plugins.deepagents_runtime.model_requests import (
+    Discreet,
+    Nameless,
+    NoTools,
+    OwnPrompt,
+    RecentMessages,
+)
+from pizzabot_builtin_plugins.deepagents_runtime.surroundings import Surroundings
 from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
 from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import ToolCalls
-from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
-from pizzabot_hookspecs.errors import PizzabotError, classify
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import EVAL, FILE_TOOLS, Subagent, ToolSet
+from pizzabot_builtin_plugins.deepagents_runtime.truncation import CutReports
+from pizzabot_hookspecs.agent_middleware import AgentMiddlewareSource
+from pizzabot_hookspecs.agent_runtimes import BuiltinTool
+from pizzabot_hookspecs.agent_tools import AgentTool
 
-FILES, DELEGATION, PLANNING = "FilesystemMiddleware", "SubAgentMiddleware", "TodoListMiddleware"
-"""What `create_deep_agent` adds by itself, by name: file tools, the tool `task` with a subagent of its own, a to-do
-list (with the profiles of some models only; no planning tool is ever offered, spec/05 §2)."""
+DELEGATION, PLANNING = "SubAgentMiddleware", "TodoListMiddleware"
+"""What `create_deep_agent` adds by itself, by name: the tool `task` with a subagent of its own, a to-do list (with the
+profiles of some models only; no planning tool is ever offered, spec/05 §2)."""
 
 HISTORY_SHARE = 0.7
 """Part of the context window for prompt and messages of a plain conversation; the rest is for the answer."""
 
-CHARACTERS_PER_TOKEN = 3.0
-"""A cautious guess: the vocabularies of small models are small, and not every language is English."""
+WRITING = ("write_file", "edit_file")
+"""File tools that are announced before they run: after a crash a person is asked what became of them."""
+
+Middleware = AgentMiddleware[Any, Any, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workshop:
+    """What graphs are built with besides a model and a tool set. Used in the builder's thread alone.
+
+    `subagents` keeps compiled ones; `sources` are the plugins' middleware; `cache` a folder for what the sandbox
+    compiles.
+    """
+
+    subagents: SubagentShelf = field(default_factory=SubagentShelf)
+    sources: Sequence[AgentMiddlewareSource] = ()
+    cache: Path | None = None
+
+    def added(self, agent: str | None) -> list[Middleware]:
+        """What plugins add around the calls of an agent, None for the orchestrator."""
+        return [middleware for source in self.sources for middleware in source.middleware(agent)]
 
 
 def agent_middleware(
-    chat: BaseChatModel, tools: ToolSet, *, offered: bool = True
-) -> Sequence[AgentMiddleware[Any, Any, Any]]:
-    """For the orchestrator (spec/05 §3): it has `tools` and nothing that the libraries bring.
+    chat: BaseChatModel, tools: ToolSet, workshop: Workshop, *, offered: bool = True
+) -> Sequence[Middleware]:
+    """For the orchestrator.
 
     Not `offered`: the model cannot call tools, and the thread may have calls of another model that must be finished.
     """
+    files = file_tools()
+    delegation = delegating(chat, tools, workshop) if tools.subagents else None
+    sandbox = interpreter_middleware(
+        bridges=files.tools,
+        dispatch=None if delegation is None else delegation.tools[0],
+        cache_folder=workshop.cache,
+        redact=tools.redact,
+    )
     return [
-        Withheld(FILES, FilesystemState),
-        delegation(chat, tools) if tools.subagents else Withheld(DELEGATION),
+        files,
+        delegation or Withheld(DELEGATION),
         Withheld(PLANNING),
-        Summaries(chat, prompts.AGENT if offered else prompts.CONVERSATION, told=True),
-        ToolCalls(tools.tools, redact=tools.redact),
+        Summaries(chat, None, told=True),
+        ToolCalls(rules(tools.tools, files, sandbox), redact=tools.redact),
+        sandbox,  # before the limits: it ends with the turn, whoever ends it
+        TurnLimits(),
         Discreet(tools.redact),
         Nameless(),
-        *([OwnPrompt(prompts.AGENT)] if offered else [*conversation_middleware(chat), NoTools()]),
+        *([OwnPrompt(None)] if offered else [*conversation_middleware(chat), NoTools()]),
+        *workshop.added(None),
+        Inlined(),
+        Surroundings(),
     ]
 
 
-def delegation(chat: BaseChatModel, tools: ToolSet) -> AgentMiddleware[Any, Any, Any]:
-    """The tool `task`, which hands work to the subagents: with their own tools, no files, and nobody below them."""
-    specs = [
-        SubAgent(
-            name=subagent.name,
-            description=subagent.description,
-            system_prompt=subagent.prompt,
-            model=chat,
-            tools=[contained(tool.tool) for tool in subagent.tools.values()],
-            middleware=[
-                Withheld(FILES, FilesystemState),
-                Summaries(chat, subagent.prompt),
-                PatchToolCallsMiddleware(),
-                ToolCalls(subagent.tools, redact=tools.redact),
-                Discreet(tools.redact),
-                Nameless(),
-                OwnPrompt(subagent.prompt),
-            ],
+def agent_tools(tools: ToolSet) -> list[BaseTool]:
+    """The orchestrator's tools that no middleware brings."""
+    return [*(contained(tool.tool) for tool in tools.tools.values()), ask_user_tool()]
+
+
+def delegating(chat: BaseChatModel, tools: ToolSet, workshop: Workshop) -> Delegation:
+    """The tool `task`, which hands work to the subagents: with their own tools and nobody below them."""
+    runnables = {
+        subagent.name: workshop.subagents.runnable(
+            chat, subagent, partial(_spec_parts, chat, subagent, tools, workshop)
         )
         for subagent in tools.subagents
+    }
+    return Delegation(tools.subagents, runnables)
+
+
+def _spec_parts(
+    chat: BaseChatModel, subagent: Subagent, tools: ToolSet, workshop: Workshop
+) -> tuple[list[BaseTool], list[Middleware]]:
+    own = [contained(tool.tool) for tool in subagent.tools.values()]
+    if BuiltinTool.ASK_USER in subagent.builtins:
+        own.append(ask_user_tool())
+    return own, subagent_middleware(chat, subagent, tools, workshop)
+
+
+def subagent_middleware(
+    chat: BaseChatModel, subagent: Subagent, tools: ToolSet, workshop: Workshop
+) -> list[Middleware]:
+    """For one subagent: no delegation, no planning, its own bundle; the sandbox only where its skill declares it."""
+    files = file_tools(Bundle(subagent.name, subagent.files))
+    sandbox = []
+    if BuiltinTool.EVAL in subagent.builtins:
+        own = interpreter_middleware(
+            bridges=files.tools, dispatch=None, cache_folder=workshop.cache, redact=tools.redact
+        )
+        sandbox = [own]
+    return [
+        files,
+        Summaries(chat, subagent.prompt),
+        PatchToolCallsMiddleware(),
+        ToolCalls(rules(subagent.tools, files, *sandbox), redact=tools.redact, subagent=True),
+        Discreet(tools.redact),
+        Nameless(),
+        OwnPrompt(subagent.prompt),
+        *sandbox,
+        LastReport(),
+        CutReports(),
+        *workshop.added(subagent.name),
+        Surroundings(),
     ]
-    return SubAgentMiddleware(
-        backend=StateBackend(), subagents=specs, task_description=prompts.TASK, state_schema=DeepAgentState
+
+
+def file_tools(bundle: Bundle | None = None) -> FilesystemMiddleware[Any, Any]:
+    """Exactly the six file tools, on the turn's files."""
+    names: list[FsToolName] = [*FILE_TOOLS]  # type: ignore[list-item]  # a tuple of them
+    return FilesystemMiddleware(
+        backend=TurnBackend(bundle),
+        tools=names,
+        custom_tool_descriptions=prompts.FILE_TOOLS,
+        offload_binary_content=True,
     )
 
 
-def conversation_middleware(chat: BaseChatModel) -> Sequence[AgentMiddleware[Any, Any, Any]]:
+def rules(own: Mapping[str, AgentTool], files: Middleware, *more: Middleware) -> Mapping[str, AgentTool]:
+    """The rules of an agent's tools by name: declared ones, and those of the runtime's own that must not run twice.
+
+    Reading tools, `task` and `ask_user` have none: they change nothing, or ask before they do.
+    """
+    built_in = {tool.name: tool for middleware in (files, *more) for tool in getattr(middleware, "tools", ())}
+    unrepeatable = {name: AgentTool(tool=built_in[name]) for name in (*WRITING, EVAL) if name in built_in}
+    return {**own, **unrepeatable}
+
+
+def conversation_middleware(chat: BaseChatModel) -> Sequence[Middleware]:
     """For a model without tool calling: nothing but keeping within the model's window, where that is known."""
     window = (chat.profile or {}).get("max_input_tokens")
     return [RecentMessages(int(window * HISTORY_SHARE))] if window else []
@@ -104,102 +200,3 @@ class Withheld(AgentMiddleware[Any, Any, Any]):
     @property
     def name(self) -> str:
         return self._name
-
-
-class OwnPrompt(AgentMiddleware[Any, Any, Any]):
-    """The model is handed `text` and nothing else: profiles of some models append advice about tools of their own."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self._message = SystemMessage(text)
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        return await handler(request.override(system_message=self._message))
-
-
-class NoTools(AgentMiddleware[Any, Any, Any]):
-    """The model is offered no tools and the prompt of a plain conversation; the graph can still finish calls."""
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        return await handler(request.override(tools=[], system_message=SystemMessage(prompts.CONVERSATION)))
-
-
-class Nameless(AgentMiddleware[Any, Any, Any]):
-    """The model is handed no names of speakers; a tool's result keeps that of its tool.
-
-    LangChain writes a subagent's name into each of its answers, and the OpenAI adapter sends names on: that API refuses
-    one with a space. The names are for clients (`plain.ORCHESTRATOR`).
-    """
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        if not any(_is_named(message) for message in request.messages):
-            return await handler(request)
-        messages = [
-            message.model_copy(update={"name": None}) if _is_named(message) else message for message in request.messages
-        ]
-        return await handler(request.override(messages=messages))
-
-
-def _is_named(message: AnyMessage) -> bool:
-    return bool(message.name) and message.type in ("ai", "human", "AIMessageChunk")
-
-
-class RecentMessages(AgentMiddleware[Any, Any, Any]):
-    """The model is handed the newest messages that fit in `tokens`; the thread keeps them all.
-
-    A small model cannot summarise, and one call over its window fails, as would every later one of the thread.
-    """
-
-    def __init__(self, tokens: int) -> None:
-        super().__init__()
-        self._tokens = tokens
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        recent = trim_messages(
-            request.messages,
-            max_tokens=self._tokens,
-            token_counter=partial(count_tokens_approximately, chars_per_token=CHARACTERS_PER_TOKEN),
-            start_on="human",
-        )
-        return await handler(request.override(messages=cast("list[AnyMessage]", recent or request.messages[-1:])))
-
-
-class Discreet(AgentMiddleware[Any, Any, Any]):
-    """Hides secrets in what a model raises: LangGraph writes a failed step's error into the checkpoint as it is."""
-
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        super().__init__()
-        self._redact = redact
-
-    async def awrap_model_call(
-        self,
-        request: ModelRequest[Any],
-        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
-    ) -> ModelResponse[Any]:
-        try:
-            return await handler(request)
-        except Exception as error:
-            told = self._redact(repr(error))
-            if told == repr(error):
-                raise
-            # The class and its facts (a status) decide the code of the run's end: kept where the text can be changed.
-            error.args = tuple(self._redact(part) if isinstance(part, str) else part for part in error.args)
-            if self._redact(repr(error)) == repr(error):
-                raise
-            raise PizzabotError(classify(error), self._redact(str(error))) from None

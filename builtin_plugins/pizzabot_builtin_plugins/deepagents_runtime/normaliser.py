@@ -17,14 +17,17 @@ from typing import Any
 from langchain_core.language_models._compat_bridge import message_to_events
 from langchain_core.messages import BaseMessage, ToolMessage
 
+from pizzabot_builtin_plugins.deepagents_runtime.dispatched import DispatchedPlaces
 from pizzabot_builtin_plugins.deepagents_runtime.interrupts import kind_of, shown
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessage, js_namespace
 from pizzabot_builtin_plugins.deepagents_runtime.plain import (
     AGENT_NAME,
+    DISPATCHED,
     ORCHESTRATOR,
     PRODUCT_PREFIX,
     SHORTENED,
     TOLD_RESULT,
+    Dispatched,
     Shortened,
     plain,
     public_values,
@@ -64,6 +67,7 @@ class Normaliser:
         self._begun: dict[Namespace, int] = {}
         self._shown: set[Namespace] = set()
         self._agents: dict[Namespace, str] = {(): ORCHESTRATOR}
+        self._dispatched = DispatchedPlaces()
         self._waiting: Namespace | None = None
         self._unshown: set[Namespace] = set()
         """Where a checkpoint was told since the state was: an interrupt repeats a state that has no new one."""
@@ -88,7 +92,7 @@ class Normaliser:
         handle = self._by_method.get(method)
         if handle is None:
             return ()
-        namespace = tuple(params["namespace"])
+        namespace = self._dispatched.shown(tuple(params["namespace"]))
         if self._waiting is None or method == "checkpoints":
             return handle(params, namespace)
         return [*self._show_waiting(), *handle(params, namespace)]
@@ -129,7 +133,7 @@ class Normaliser:
         message = OpenMessage(
             id=payload.get("id") or run_id,
             run_id=run_id,
-            namespace=js_namespace(metadata["langgraph_checkpoint_ns"]),
+            namespace=self._dispatched.shown(js_namespace(metadata["langgraph_checkpoint_ns"])),
             node=metadata.get("langgraph_node"),
         )
         self._open[run_id] = message
@@ -152,7 +156,7 @@ class Normaliser:
         message = OpenMessage(
             id=whole.id,
             run_id=whole.id,
-            namespace=js_namespace(metadata["langgraph_checkpoint_ns"]),
+            namespace=self._dispatched.shown(js_namespace(metadata["langgraph_checkpoint_ns"])),
             node=metadata.get("langgraph_node"),
         )
         self.said[whole.id] = message
@@ -173,23 +177,31 @@ class Normaliser:
     def _tools(self, params: Mapping[str, Any], graph: Namespace) -> Iterable[Frame]:
         data = params["data"]
         call = data.get("tool_call_id")
-        namespace = self.tool_namespaces.get(call, graph)
+        namespace = self._namespace_of(call, graph)
         if data["event"] in ("tool-finished", "tool-error"):
             self.tool_namespaces.pop(call, None)
-        shape = plain(data)
+        shape = with_sources(plain(data), data.get("output"))
         if data["event"] == "tool-error":  # the exception's own text: some carry the headers of a request
             shape["message"] = self._redact(str(shape.get("message") or ""))
         return (self._frame("tools", shape, namespace),)
 
+    def _namespace_of(self, call: str | None, graph: Namespace) -> Namespace:
+        """A call's own: that of its task, or of the subagent that code called with it."""
+        known = self.tool_namespaces.get(call or "")
+        if known is None:
+            return graph
+        return known if len(known) == 1 else self._dispatched.shown(known)
+
     def _told(self, result: ToolMessage, graph: Namespace) -> Iterable[Frame]:
         """The one frame of a call that did not run: refused, answered by the person, skipped, or of an unknown tool."""
-        namespace = self.tool_namespaces.pop(result.tool_call_id, graph)
+        namespace = self._namespace_of(result.tool_call_id, graph)
+        self.tool_namespaces.pop(result.tool_call_id, None)
         data: dict[str, Any] = {"tool_call_id": result.tool_call_id, "tool_name": result.name}
         if result.status == "error":
             data |= {"event": "tool-error", "message": result.text}
         else:
             data |= {"event": "tool-finished", "output": result}
-        return (self._frame("tools", plain(data), namespace),)
+        return (self._frame("tools", with_sources(plain(data), result), namespace),)
 
     # -- state: rows 8, 9 -------------------------------------------------------------------------------------------
 
@@ -243,9 +255,11 @@ class Normaliser:
 
     def _lifecycle(self, params: Mapping[str, Any], _graph: Namespace) -> Iterable[Frame]:
         data = {key: plain(value) for key, value in params["data"].items() if key != "namespace"}
-        subject = tuple(params["data"].get("namespace") or ())
-        if not subject:
-            return ()
+        subject = self._dispatched.shown(tuple(params["data"].get("namespace") or ()))
+        # That of a subagent which code called is told by whoever called it: LangGraph tells the first one's alone.
+        return () if not subject or subject in self._dispatched.subagents else self._child(data, subject)
+
+    def _child(self, data: Mapping[str, Any], subject: Namespace) -> list[Frame]:
         frames: list[Frame] = []
         if isinstance(name := data.get("graph_name"), str):
             self._agents[subject] = name
@@ -256,10 +270,21 @@ class Normaliser:
         frames.append(self._frame("lifecycle", data, subject))
         return frames
 
+    def _dispatch(self, told: Dispatched, graph: Namespace) -> list[Frame]:
+        """The lifecycle of a subagent that code called, with the call of its own for a cause."""
+        eval_place = self.tool_namespaces.get(told.eval_call_id, graph) or (f"tools:{told.eval_call_id}",)
+        subject = self._dispatched.add(eval_place, told.index)
+        if told.event == "started":
+            self.tool_namespaces[told.call_id] = subject
+        cause = {"type": "toolCall", "tool_call_id": told.call_id}
+        return self._child({"event": told.event, "graph_name": told.name, "cause": cause}, subject)
+
     def _custom(self, params: Mapping[str, Any], namespace: Namespace) -> Iterable[Frame]:
         if isinstance(params["data"], Mapping):
             if isinstance(told := params["data"].get(TOLD_RESULT), ToolMessage):
                 return self._told(told, namespace)
+            if isinstance(dispatched := params["data"].get(DISPATCHED), Dispatched):
+                return self._dispatch(dispatched, namespace)
             if isinstance(shortened := params["data"].get(SHORTENED), Shortened):
                 return (self._frame("custom", context_fact(shortened), ()),)
         data = plain(params["data"])
@@ -270,6 +295,17 @@ class Normaliser:
 
     def _frame(self, method: FrameMethod, data: Mapping[str, Any], namespace: Namespace) -> Frame:
         return Frame(method=method, data=data, timestamp=self._now, namespace=namespace)
+
+
+def with_sources(shape: dict[str, Any], result: object) -> dict[str, Any]:
+    """The frame of a tool call, with the sources that its result has as a typed artifact: what an answer may cite.
+
+    Every other artifact is for code and stays inside.
+    """
+    artifact = getattr(result, "artifact", None)
+    if isinstance(artifact, dict) and artifact.get("type") == "sources" and isinstance(shape.get("output"), dict):
+        shape["output"]["artifact"] = plain(artifact)
+    return shape
 
 
 def _agent(metadata: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pizzabot_builtin_plugins.deepagents_runtime.dispatched import stored_segment
 from pizzabot_hookspecs.wire import Namespace
 
 
@@ -88,6 +89,8 @@ def checkpoint_namespace(namespace: Namespace) -> str:
     """
     segments = "|".join(namespace).replace("\0", "|").split("|")
     return "|".join(
-        f"model:{segment.removeprefix('model_request:')}" if segment.startswith("model_request:") else segment
+        f"model:{segment.removeprefix('model_request:')}"
+        if segment.startswith("model_request:")
+        else stored_segment(segment)
         for segment in segments
     )

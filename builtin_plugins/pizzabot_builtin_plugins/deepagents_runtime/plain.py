@@ -27,6 +27,9 @@ TOLD_RESULT = "pizzabot.tool_result"
 SHORTENED = "pizzabot.shortened"
 """Key of a `custom` event, within the process, with a `Shortened`."""
 
+DISPATCHED = "pizzabot.dispatched"
+"""Key of a `custom` event, within the process, with a `Dispatched`."""
+
 PRODUCT_PREFIX = "pizzabot."
 """Names of `custom` frames that only the product may write."""
 
@@ -50,6 +53,21 @@ class Shortened:
 
     tokens_before: int
     tokens_after: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dispatched:
+    """What happens to a subagent that code of an `eval` called: `event` is one of a lifecycle.
+
+    `index` is its place among those of this eval, from 0: LangGraph tells their namespaces apart by it, and tells the
+    lifecycle of the first alone.
+    """
+
+    eval_call_id: str
+    call_id: str
+    index: int
+    name: str
+    event: str
 
 
 ORCHESTRATOR = "pizza-bot"

@@ -8,8 +8,10 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from pizzabot_builtin_plugins.deepagents_runtime import prompts
+from pizzabot_builtin_plugins.deepagents_runtime.abilities import calls_tools
 from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
-from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet, ToolSets
 from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 from pizzabot_hookspecs.agent_runtimes import Turn
 from pizzabot_hookspecs.errors import RunErrorCode, classify
@@ -41,7 +43,7 @@ class Engine:
     graphs: GraphShelf
     checkpointer: BaseCheckpointSaver[Any]
     reader: Graph
-    tools: ToolSet
+    tools: ToolSets
     ledger: IntentLedger
 
 
@@ -84,11 +86,12 @@ class GraphRun:
 
     async def _frames(self) -> AsyncIterator[Frame]:
         engine = await self._ready()  # a stop does not cut this short: what the person said has to be kept
-        graph = None if self._turn.settle else await self._unless_stopped(self._graph(engine))
-        work = self._work = self._begin(engine, graph or engine.reader)
+        tools = engine.tools.current()
+        graph = None if self._turn.settle else await self._unless_stopped(self._graph(engine, tools))
+        work = self._work = self._begin(engine, tools, graph or engine.reader)
         if not self._stopping.is_set() and not self._turn.settle:
             try:
-                async with aclosing(self._execution(work, engine.tools)) as frames:
+                async with aclosing(self._execution(work, tools)) as frames:
                     async for frame in frames:
                         yield frame
             except Exception as error:
@@ -101,12 +104,12 @@ class GraphRun:
             for frame in _ending(work, await self._settle(work)):
                 yield frame
 
-    async def _graph(self, engine: Engine) -> Graph:
+    async def _graph(self, engine: Engine, tools: ToolSet) -> Graph:
         turn = self._turn
         going_on = turn.recover or not turn.messages
-        return await engine.graphs.graph(turn.model, going_on=going_on)
+        return await engine.graphs.graph(turn.model, tools, going_on=going_on)
 
-    def _begin(self, engine: Engine, graph: Graph) -> Work:
+    def _begin(self, engine: Engine, tools: ToolSet, graph: Graph) -> Work:
         from pizzabot_builtin_plugins.deepagents_runtime.inputs import to_graph
         from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
         from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
@@ -117,9 +120,17 @@ class GraphRun:
         return Work(
             graph=graph,
             memory=memory,
-            normaliser=Normaliser(redact=engine.tools.redact),
+            normaliser=Normaliser(redact=tools.redact),
             said=to_graph(turn.messages),
-            tools=TurnTools(thread_id=turn.thread_id, log=turn.intents, ledger=engine.ledger),
+            tools=TurnTools(
+                thread_id=turn.thread_id,
+                log=turn.intents,
+                ledger=engine.ledger,
+                files=turn.files,
+                settings=turn.settings,
+                prompt=_prompt(turn, tools),
+                vision=turn.model.descriptor.supports_vision,
+            ),
         )
 
     async def _execution(self, work: Work, tools: ToolSet) -> AsyncGenerator[Frame, None]:
@@ -186,6 +197,7 @@ class GraphRun:
         told = {**dict.fromkeys(work.tools.begun, BEGUN_RESULT), **self._turn.skip}
         snapshot = await work.memory.settle(work.said, streamed=streamed, results=work.tools.results, told=told)
         await work.tools.close_all()
+        work.tools.release()
         return snapshot
 
     async def _abort(self, stream: AsyncGraphRunStream) -> None:
@@ -204,6 +216,19 @@ class GraphRun:
         finally:
             stopping.cancel()
             task.cancel()
+
+
+def _prompt(turn: Turn, tools: ToolSet) -> str:
+    """The system prompt of the turn's model."""
+    persona = turn.settings.persona
+    if not calls_tools(turn.model):
+        return prompts.with_persona(prompts.CONVERSATION, persona)
+    return prompts.agent_prompt(
+        specialists=bool(tools.subagents),
+        memories=turn.settings.memories and turn.files.memories is not None,
+        unready=tools.unready,
+        persona=persona,
+    )
 
 
 def _ending(work: Work, snapshot: StateSnapshot | None) -> list[Frame]:

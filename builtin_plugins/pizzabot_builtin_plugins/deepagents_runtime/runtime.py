@@ -13,7 +13,7 @@ from pizzabot_builtin_plugins.deepagents_runtime import loading
 from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
 from pizzabot_builtin_plugins.deepagents_runtime.run import Engine, GraphRun
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
-from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import tool_set
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSets
 from pizzabot_hookspecs import Caller, Logger, NotFound, Unavailable
 from pizzabot_hookspecs.agent_runtimes import ChosenModel, Compaction, RuntimeServices, Turn
 from pizzabot_hookspecs.wire import JsonValue, Namespace, ThreadState
@@ -132,7 +132,8 @@ class DeepAgentsRuntime:
         engine = await self._ready()
         from pizzabot_builtin_plugins.deepagents_runtime.compacting import compact
 
-        return await compact(engine.reader, thread_id, model, engine.tools)
+        tools = engine.tools.current()
+        return await compact(engine.reader, thread_id, model, tools, await engine.graphs.graph(model, tools))
 
     async def forget(self, thread_id: str, /, *, caller: Caller) -> None:
         del caller
@@ -173,12 +174,15 @@ class DeepAgentsRuntime:
         await checkpointer.aget_tuple({"configurable": {"thread_id": "pizzabot:prepare", "checkpoint_ns": ""}})
         from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
         from pizzabot_builtin_plugins.deepagents_runtime.intents import IntentLedger, telling
+        from pizzabot_builtin_plugins.deepagents_runtime.middleware import Workshop
 
         reader = await loop.run_in_executor(self._builder, _warm_up, checkpointer)
-        tools = tool_set(services.tools, services.subagents, logger=self._logger, redact=self._redact)
+        tools = ToolSets(services.roster, logger=self._logger, redact=self._redact)
         ledger = IntentLedger()
-        build = partial(build_graph, tools=tools, checkpointer=telling(checkpointer, ledger))
+        workshop = Workshop(sources=tuple(services.middleware), cache=services.cache)
+        build = partial(build_graph, workshop=workshop, checkpointer=telling(checkpointer, ledger))
         graphs = GraphShelf(build, builder=self._builder, kept=self._settings.graphs_kept)
+        services.on_roster_change(partial(graphs.get_ready, tools.current))
         return Engine(graphs=graphs, checkpointer=checkpointer, reader=reader, tools=tools, ledger=ledger)
 
 

@@ -1,7 +1,7 @@
 # ruff: noqa: TID253 - imported behind `runtime.prepare`, when LangGraph is there
 """Everything that happens around one tool call, in one place, in this order:
 
-skipped?  ->  asked (approvals)  ->  announced (intent)  ->  run  ->  an error becomes a result
+skipped?  ->  within the limit?  ->  asked (approvals)  ->  announced (intent)  ->  run  ->  an error becomes a result
 
 One middleware and not four: the order is what makes it safe, and nothing can come between an approval and its call.
 """
@@ -28,9 +28,11 @@ from pizzabot_builtin_plugins.deepagents_runtime.approvals import (
 )
 from pizzabot_builtin_plugins.deepagents_runtime.decisions import REFUSING
 from pizzabot_builtin_plugins.deepagents_runtime.intents import results_in
+from pizzabot_builtin_plugins.deepagents_runtime.limits import OVER_BUDGET, UNLIMITED, budget
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import js_namespace
 from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT
 from pizzabot_builtin_plugins.deepagents_runtime.tool_errors import error_message, error_result
+from pizzabot_builtin_plugins.deepagents_runtime.turn_messages import place_of_call
 from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.wire import Namespace
@@ -53,6 +55,7 @@ class Step:
     turn: TurnTools
     namespace: Namespace
     redact: Callable[[str], str]
+    limit: int = UNLIMITED
 
     @property
     def call_id(self) -> str:
@@ -67,8 +70,11 @@ class Step:
 class ToolCalls(AgentMiddleware[Any, Any, Any]):
     """Around every call of one agent, whose tools have these rules. `task` and names that do not exist have none."""
 
-    def __init__(self, rules: Mapping[str, AgentTool], *, redact: Callable[[str], str] = str) -> None:
+    def __init__(
+        self, rules: Mapping[str, AgentTool], *, redact: Callable[[str], str] = str, subagent: bool = False
+    ) -> None:
         super().__init__()
+        self._subagent = subagent
         self._rules = rules
         self._redact = redact
 
@@ -81,6 +87,7 @@ class ToolCalls(AgentMiddleware[Any, Any, Any]):
             turn=cast("TurnTools", request.runtime.context),
             namespace=js_namespace(request.runtime.config["configurable"]["checkpoint_ns"]),
             redact=self._redact,
+            limit=budget(cast("TurnTools | None", request.runtime.context), subagent=self._subagent),
         )
         result = await _result(step, handler)
         if len(step.namespace) == 1:
@@ -93,6 +100,8 @@ async def _result(step: Step, handler: Handler) -> Result:
     text = step.turn.skip.get(step.call_id)
     if text is not None:
         return step.answer(error_message(text, step.call))
+    if step.limit != UNLIMITED and place_of_call(step.request.state["messages"], step.call_id) >= step.limit:
+        return step.answer(error_message(OVER_BUDGET.format(limit=step.limit), step.call))
     if step.rule is None:
         result = await _run(step, step.call, handler)
         return step.answer(result) if step.request.tool is None and isinstance(result, ToolMessage) else result

@@ -1,14 +1,16 @@
-"""What the tool calls of one turn share, in the orchestrator and in every subagent: the graph's run context."""
+"""What one turn hands to its agents, the orchestrator and every subagent alike: the graph's run context."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pizzabot_builtin_plugins.deepagents_runtime.decisions import REFUSING, Decision
 from pizzabot_hookspecs import PizzabotError
+from pizzabot_hookspecs.agent_runtimes import AgentSettings
+from pizzabot_hookspecs.files import TurnFiles
 from pizzabot_hookspecs.interrupts import IntentLog
 from pizzabot_hookspecs.wire import Namespace
 
@@ -28,6 +30,12 @@ class TurnTools:
     `results`   results of the orchestrator's calls, as soon as there are any: what a stop keeps
     `stopping`  from now on no tool begins
     `failure`   why the turn must end whatever the tools make of it: an intent could not be stored
+    `files`     the areas of files that the turn has
+    `settings`  what the person set for the agent
+    `prompt`    the orchestrator's system prompt in this turn
+    `vision`    whether the model sees images; None where that is not known
+    `attached`  content blocks of attachments that were read in this turn
+    `at_end`    called once the turn is over, however it ended: what its agents hold is let go
     """
 
     thread_id: str
@@ -39,7 +47,23 @@ class TurnTools:
     results: dict[str, ToolMessage] = field(default_factory=dict)
     stopping: bool = False
     failure: BaseException | None = None
+    files: TurnFiles = field(default_factory=TurnFiles)
+    settings: AgentSettings = field(default_factory=AgentSettings)
+    prompt: str = ""
+    vision: bool | None = None
+    attached: dict[str, dict[str, Any]] = field(default_factory=dict)
+    at_end: list[Callable[[], None]] = field(default_factory=list)
     _open: set[str] = field(default_factory=set)
+
+    @property
+    def sees_images(self) -> bool:
+        """Whether the model is known to see images."""
+        return self.vision is True
+
+    @property
+    def may_see_images(self) -> bool:
+        """Whether the model is not known to be blind: what a person attached is worth the try."""
+        return self.vision is not False
 
     def refused(self, namespace: Namespace, call_id: str) -> bool:
         """Whether a person decided in this turn that the call must not run."""
@@ -70,5 +94,11 @@ class TurnTools:
 
     def leave(self) -> None:
         """The turn is over. What is still open stays in the log: nobody knows what became of it."""
+        self.release()
         for call_id in self._open:
             self.ledger.remove(self, call_id)
+
+    def release(self) -> None:
+        """Let go of what the turn's agents hold. Safe to call twice."""
+        while self.at_end:
+            self.at_end.pop()()

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from langchain_core.messages import HumanMessage
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.runnables import Runnable
 from langgraph.checkpoint.memory import InMemorySaver
 
 from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_agent
+from pizzabot_builtin_plugins.deepagents_runtime.middleware import Workshop
 from pizzabot_builtin_plugins.deepagents_runtime.normaliser import Normaliser
 from pizzabot_builtin_plugins.deepagents_runtime.streaming import open_stream
 from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import thread_config
@@ -21,9 +24,17 @@ if TYPE_CHECKING:
     from pizzabot_builtin_plugins.deepagents_runtime.graphs import Graph
 
 
+class Ready(FakeListChatModel):
+    """Takes tools and calls none."""
+
+    def bind_tools(self, tools: Sequence[Any], **more: Any) -> Runnable[Any, AIMessage]:
+        del tools, more
+        return self
+
+
 def build_reader(checkpointer: BaseCheckpointSaver[Any]) -> Graph:
     """A graph with every channel and node that a thread's checkpoints may name. Its model is never called."""
-    return build_agent(FakeListChatModel(responses=["ready"]), ToolSet(), checkpointer)
+    return build_agent(Ready(responses=["ready"]), ToolSet(), Workshop(), checkpointer)
 
 
 async def hold_a_turn() -> None:

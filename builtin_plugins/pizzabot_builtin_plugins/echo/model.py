@@ -20,6 +20,7 @@ from langchain_core.runnables import Runnable  # noqa: TID253
 
 from pizzabot_builtin_plugins.echo.script import ScriptedError, Step, chunks, parse
 from pizzabot_hookspecs import InvalidRequest
+from pizzabot_hookspecs.support.surroundings import without_surroundings
 
 
 class ScriptedModelError(Exception):
@@ -129,7 +130,7 @@ class EchoModel(BaseChatModel):
 def _current_step(messages: list[BaseMessage]) -> tuple[Step, str]:
     """What is to be said now: tool rounds since the last human message count the steps. And a key for call ids."""
     last = max((place for place, message in enumerate(messages) if isinstance(message, HumanMessage)), default=-1)
-    asked = str(messages[last].text) if last >= 0 else ""
+    asked = without_surroundings(str(messages[last].text)) if last >= 0 else ""
     since = messages[last + 1 :]
     rounds = sum(1 for message in since if isinstance(message, AIMessage) and message.tool_calls)
     identity = messages[last].id if last >= 0 else None

@@ -16,14 +16,23 @@ from pizzabot_builtin_plugins.http_server.addresses import Doors
 from pizzabot_builtin_plugins.http_server.asgi import REQUEST_ID, error_body, state
 from pizzabot_builtin_plugins.http_server.bearer import BearerGate, BearerToken
 from pizzabot_builtin_plugins.http_server.bodies import BodyLimit
+from pizzabot_builtin_plugins.http_server.body_limits import BodyLimits
 from pizzabot_builtin_plugins.http_server.errors import code_of, status_of
 from pizzabot_builtin_plugins.http_server.gates import HostGate, OriginGate, RefusableSocket
 from pizzabot_builtin_plugins.http_server.mounts import Kinds, Mounts, Router
 from pizzabot_builtin_plugins.http_server.openapi import schema_routes
 from pizzabot_builtin_plugins.http_server.routes_activity import activity_routes
+from pizzabot_builtin_plugins.http_server.routes_artifacts import artifact_routes
+from pizzabot_builtin_plugins.http_server.routes_attachments import attachment_routes
 from pizzabot_builtin_plugins.http_server.routes_branches import branch_routes
+from pizzabot_builtin_plugins.http_server.routes_bundles import bundle_routes
+from pizzabot_builtin_plugins.http_server.routes_folders import folder_routes
 from pizzabot_builtin_plugins.http_server.routes_history import history_routes
+from pizzabot_builtin_plugins.http_server.routes_mcp import mcp_routes
+from pizzabot_builtin_plugins.http_server.routes_memories import memory_routes
 from pizzabot_builtin_plugins.http_server.routes_runs import run_routes
+from pizzabot_builtin_plugins.http_server.routes_settings import settings_routes
+from pizzabot_builtin_plugins.http_server.routes_skills import skill_routes
 from pizzabot_builtin_plugins.http_server.routes_system import system_routes
 from pizzabot_builtin_plugins.http_server.routes_threads import thread_routes
 from pizzabot_builtin_plugins.http_server.routes_transcript import transcript_routes
@@ -43,9 +52,8 @@ def build(services: Services, doors: Doors, routes: Sequence[HttpRoutes]) -> tup
     app: AsgiApp = Router(core, mounts)  # type: ignore[arg-type]  # Litestar's ASGI types are TypedDicts of its own
     app = BearerGate(app, token)
     app = RequestLog(app, logger)
-    app = BodyLimit(
-        app, json_bytes=limits.json_bytes, seconds=limits.body_seconds, is_mounted=mounts.covers, logger=logger
-    )
+    sizes = BodyLimits(json_bytes=limits.json_bytes, admits=BearerToken(token).admits)
+    app = BodyLimit(app, limits=sizes, seconds=limits.body_seconds, is_mounted=mounts.covers, logger=logger)
     app = Kinds(http=app, websocket=SocketApplication(services, BearerToken(token)))
     app = OriginGate(app, doors, logger)
     app = HostGate(app, doors, logger)
@@ -62,6 +70,14 @@ def core_application(services: Services) -> Litestar:
         *branch_routes(services),
         *activity_routes(services),
         *run_routes(services),
+        *artifact_routes(services),
+        *attachment_routes(services),
+        *memory_routes(services),
+        *settings_routes(services),
+        *folder_routes(services),
+        *skill_routes(services),
+        *mcp_routes(services),
+        *bundle_routes(services),
     ]
     return Litestar(
         route_handlers=[*handlers, *schema_routes(handlers, str(services.host.identity().get("version", "0")))],

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from pizzabot_builtin_plugins.http_server.asgi import Receive, Send, header, send_error
+from pizzabot_builtin_plugins.http_server.body_limits import BodyLimits, is_streamed
 from pizzabot_hookspecs import Logger
 from pizzabot_hookspecs.http_routes import AsgiApp, AsgiMessage, Scope
 
@@ -21,35 +22,36 @@ class _ClientGoneError(Exception):
 class BodyLimit:
     """Reads every JSON body, and every body of a core route, before authentication and parsing, up to the limit.
 
-    413 `request_too_large`, 408 `body_too_slow`. Other bodies of a mounted application pass as they come (uploads have
-    limits of their own), with a deadline between two pieces.
+    413 `request_too_large`, 408 `body_too_slow`. Other bodies of a mounted application, and files that are brought,
+    pass as they come (uploads have limits of their own), with a deadline between two pieces.
     """
 
     def __init__(
-        self, app: AsgiApp, *, json_bytes: int, seconds: float, is_mounted: Callable[[str], bool], logger: Logger
+        self, app: AsgiApp, *, limits: BodyLimits, seconds: float, is_mounted: Callable[[str], bool], logger: Logger
     ) -> None:
         self._app = app
-        self._json_bytes = json_bytes
+        self._limits = limits
         self._seconds = seconds
         self._is_mounted = is_mounted
         self._logger = logger
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         declared = header(scope, b"content-length")
-        if self._is_mounted(scope["path"]) and not _is_json(scope):
+        if (self._is_mounted(scope["path"]) or is_streamed(scope)) and not _is_json(scope):
             await self._app(scope, self._paced(receive), send)
             return
-        if declared is not None and int(declared) > self._json_bytes:
-            await self._refuse_size(send)
+        limit = self._limits.of(scope)
+        if declared is not None and int(declared) > limit:
+            await self._refuse_size(send, limit)
             return
         if not declared and header(scope, b"transfer-encoding") is None:
             await self._app(scope, receive, send)
             return
         try:
             async with asyncio.timeout(self._seconds):
-                body = await self._read(receive)
+                body = await self._read(receive, limit)
         except _TooLargeError:
-            await self._refuse_size(send)
+            await self._refuse_size(send, limit)
         except TimeoutError:
             self._logger.warning("http.refused", code="body_too_slow", seconds=self._seconds)
             detail = f"the body did not arrive within {self._seconds:g} s (limit body_seconds)"
@@ -59,7 +61,7 @@ class BodyLimit:
         else:
             await self._app(scope, _replay(body, receive), send)
 
-    async def _read(self, receive: Receive) -> bytes:
+    async def _read(self, receive: Receive, limit: int) -> bytes:
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -68,17 +70,18 @@ class BodyLimit:
                 raise _ClientGoneError
             piece = message.get("body", b"")
             size += len(piece)
-            if size > self._json_bytes:
+            if size > limit:
                 raise _TooLargeError
             pieces.append(piece)
             if not message.get("more_body", False):
                 return b"".join(pieces)
 
-    async def _refuse_size(self, send: Send) -> None:
-        self._logger.warning("http.refused", code="request_too_large", limit=self._json_bytes)
+    async def _refuse_size(self, send: Send, limit: int) -> None:
+        self._logger.warning("http.refused", code="request_too_large", limit=limit)
         # The connection is not closed here: a client that is still writing would get a reset instead of this answer.
         # What it still sends is thrown away until the deadline for the next request's head (`server.py`).
-        detail = f"the body is larger than {self._json_bytes} bytes (limit json_bytes); send less at once"
+        named = " (limit json_bytes)" if limit == self._limits.json_bytes else ""
+        detail = f"the body is larger than {limit} bytes{named}; send less at once"
         await send_error(send, 413, "request_too_large", detail)
 
     def _paced(self, receive: Receive) -> Receive:

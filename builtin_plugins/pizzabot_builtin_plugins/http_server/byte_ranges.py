@@ -1,4 +1,4 @@
-"""A whole text or one range of its bytes: `Range`, `If-Range`, `If-None-Match` (RFC 9110 §13 and §14)."""
+"""A whole content or one range of its bytes: `Range`, `If-Range`, `If-None-Match` (RFC 9110 §13 and §14)."""
 
 from __future__ import annotations
 
@@ -28,26 +28,42 @@ class Conditions:
     if_none_match: str | None = None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """Which bytes go out: from `start` up to `end`, none with status 304 and 416."""
+
+    status: int
+    start: int
+    end: int
+    headers: Mapping[str, str]
+
+
 def part_of(text: str, wanted: Conditions) -> Part:
-    """The text in UTF-8, or the bytes of it that are wanted. It hashes them all: megabytes belong in a thread.
+    """The text in UTF-8, or the bytes of it that are wanted. It hashes them all: megabytes belong in a thread."""
+    whole = text.encode("utf-8", "replace")
+    span = span_of(len(whole), hashlib.sha256(whole).hexdigest(), wanted)
+    return Part(status=span.status, body=whole[span.start : span.end], headers=span.headers)
+
+
+def span_of(size: int, tag: str, wanted: Conditions) -> Span:
+    """What is wanted of something of `size` bytes; `tag` is its ETag without quotes.
 
     Several ranges, and what is no range of bytes, are answered with the whole, as the RFC lets a server do.
     """
-    whole = text.encode("utf-8", "replace")
-    etag = f'"{hashlib.sha256(whole).hexdigest()}"'
+    etag = f'"{tag}"'
     headers = {"etag": etag, "accept-ranges": "bytes"}
     if wanted.if_none_match is not None and _has(wanted.if_none_match, etag):
-        return Part(status=304, body=b"", headers=headers)
+        return Span(status=304, start=0, end=0, headers=headers)
     asked = _RANGE.fullmatch((wanted.range or "").strip())
     first, last = asked.groups() if asked is not None else ("", "")
     if not _is_range(first, last) or wanted.if_range not in (None, etag):
-        return Part(status=200, body=whole, headers=headers)
-    span = _span(first, last, len(whole))
+        return Span(status=200, start=0, end=size, headers=headers)
+    span = _span(first, last, size)
     if span is None:
-        return Part(status=416, body=b"", headers={**headers, "content-range": f"bytes */{len(whole)}"})
+        return Span(status=416, start=0, end=0, headers={**headers, "content-range": f"bytes */{size}"})
     start, end = span
-    headers["content-range"] = f"bytes {start}-{end - 1}/{len(whole)}"
-    return Part(status=206, body=whole[start:end], headers=headers)
+    headers["content-range"] = f"bytes {start}-{end - 1}/{size}"
+    return Span(status=206, start=start, end=end, headers=headers)
 
 
 def _is_range(first: str, last: str) -> bool:

@@ -1,9 +1,9 @@
-"""A file that the host has made, as an attachment: an ASGI application that closes it whoever goes away."""
+"""A file that the host has, on its way out: an ASGI application that closes it whoever goes away."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -30,6 +30,16 @@ class _WrongLengthError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Outgoing:
+    """An answer with a body of `size` bytes, or with none where `chunks` is None."""
+
+    headers: Mapping[str, str]
+    size: int
+    chunks: AsyncGenerator[bytes, None] | None
+    status: int = 200
+
+
+@dataclass(frozen=True, kw_only=True)
 class Download:
     """`make` makes the file, and is cancelled when the client goes. Refusals are statuses: nothing was sent by then.
 
@@ -37,7 +47,7 @@ class Download:
     as well. A client that does not take a piece within `write_seconds` is let go.
     """
 
-    make: Callable[[], Awaitable[Export]]
+    make: Callable[[], Awaitable[Outgoing]]
     logger: Logger
     redact: Callable[[str], str]
     write_seconds: float
@@ -57,7 +67,7 @@ class Download:
 
     async def _write(self, send: Send, request_id: str) -> _End:
         try:
-            export = await self.make()
+            outgoing = await self.make()
         except PizzabotError as error:
             await send_error(send, status_of(error), error.code, self.redact(error.detail), fields=error.fields)
             return _End.COMPLETE
@@ -65,9 +75,14 @@ class Download:
             self.logger.exception("http.download.failed", request_id=request_id)
             await send_error(send, 500, "internal_error", unforeseen(request_id))
             return _End.COMPLETE
+        chunks = outgoing.chunks
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": _headers(export)})
-            await self._send_all(send, export)
+            headers = [(name.encode(), value.encode("latin-1")) for name, value in outgoing.headers.items()]
+            await send({"type": "http.response.start", "status": outgoing.status, "headers": headers})
+            if chunks is None:
+                await send({"type": "http.response.body", "body": b""})
+            else:
+                await self._send_all(send, chunks, outgoing.size)
         except TimeoutError:
             self.logger.warning("http.download.stalled", request_id=request_id, seconds=self.write_seconds)
             return _End.STALLED
@@ -75,20 +90,21 @@ class Download:
             self.logger.exception("http.download.failed", request_id=request_id)
             return _End.BROKEN
         finally:
-            await export.chunks.aclose()
+            if chunks is not None:
+                await chunks.aclose()
         return _End.COMPLETE
 
-    async def _send_all(self, send: Send, export: Export) -> None:
+    async def _send_all(self, send: Send, chunks: AsyncGenerator[bytes, None], expected: int) -> None:
         """Each chunk goes when the next one is there, the last one only when the length is right."""
         held, size = b"", 0
-        async for chunk in export.chunks:
+        async for chunk in chunks:
             size += len(chunk)
-            if size > export.size:
+            if size > expected:
                 break
             await self._piece(send, held, more=True)
             held = chunk
-        if size != export.size:
-            raise _WrongLengthError(f"the export was to have {export.size} bytes; there are {size} or more")
+        if size != expected:
+            raise _WrongLengthError(f"the file was to have {expected} bytes; there are {size} or more")
         await self._piece(send, held, more=False)
 
     async def _piece(self, send: Send, body: bytes, *, more: bool) -> None:
@@ -96,11 +112,11 @@ class Download:
             await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
-def _headers(export: Export) -> list[tuple[bytes, bytes]]:
+def outgoing_export(export: Export) -> Outgoing:
     name = "".join(
         one if one.isascii() and one.isprintable() and one not in '"\\/' else "_" for one in export.file_name
     )
-    lines = {
+    headers = {
         "content-type": export.media_type,
         "content-length": str(export.size),
         "content-disposition": f'attachment; filename="{name}"',
@@ -109,4 +125,4 @@ def _headers(export: Export) -> list[tuple[bytes, bytes]]:
         AS_OF_SEQ.lower(): str(export.as_of_seq),
         TURNS.lower(): str(export.turns),
     }
-    return [(name.encode(), value.encode("latin-1")) for name, value in lines.items()]
+    return Outgoing(headers=headers, size=export.size, chunks=export.chunks)

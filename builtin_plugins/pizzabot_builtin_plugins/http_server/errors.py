@@ -16,6 +16,9 @@ _STATUSES: tuple[tuple[type[PizzabotError], int], ...] = (
     (Unavailable, 503),
 )
 
+_STATUSES_OF_CODES = {"artifact_changed": 412, "not_text": 415}
+"""What has a status of its own, whatever its class (spec/12 §2.1)."""
+
 COMMAND_STATUSES: dict[CommandOutcome, int] = {
     CommandOutcome.DONE: 200,
     CommandOutcome.REFUSED: 200,
@@ -37,7 +40,8 @@ _CODES = {
 
 
 def status_of(error: PizzabotError) -> int:
-    return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+    own = _STATUSES_OF_CODES.get(error.code)
+    return own or next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
 def code_of(status: int) -> str:

@@ -10,7 +10,25 @@ from pizzabot_builtin_plugins.http_server.call_paths import with_call_encoded
 from pizzabot_hookspecs import Logger
 from pizzabot_hookspecs.http_routes import AsgiApp, HttpRoutes, Scope
 
-CORE_SEGMENTS = frozenset({"", "inbox", "models", "ping", "plugins", "schema", "status", "threads", "ws"})
+CORE_SEGMENTS = frozenset(
+    {
+        "",
+        "attachments",
+        "inbox",
+        "local-folders",
+        "memories",
+        "models",
+        "ping",
+        "plugins",
+        "schema",
+        "settings",
+        "skills",
+        "status",
+        "threads",
+        "tools",
+        "ws",
+    }
+)
 """First segments that core routes have; no plugin may take one."""
 
 _PREFIX = re.compile(r"(/[A-Za-z0-9_~@:-][A-Za-z0-9._~@:-]*)+")

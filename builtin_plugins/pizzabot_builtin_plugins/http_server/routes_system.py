@@ -36,7 +36,7 @@ def system_routes(services: Services) -> list[HTTPRouteHandler]:
     async def models(request: AnyRequest) -> Response[Any]:
         return json_answer(await host.models(caller=caller_of(request), refresh=flag(request, "refresh")))
 
-    @get("/plugins", summary="Every plugin with its state, source and offers, or why it is not loaded")
+    @get("/plugins", summary="Every Python plugin and every bundle with its state, or why it is not loaded")
     async def plugins(request: AnyRequest) -> Response[Any]:
         return json_answer(host.plugins(caller=caller_of(request)))
 

@@ -18,7 +18,7 @@ from pizzabot_builtin_plugins.http_server.arguments import Arguments, checked_tu
 from pizzabot_builtin_plugins.http_server.asgi import error_body
 from pizzabot_builtin_plugins.http_server.byte_ranges import Conditions, part_of
 from pizzabot_builtin_plugins.http_server.call_paths import decoded_call
-from pizzabot_builtin_plugins.http_server.downloads import Download
+from pizzabot_builtin_plugins.http_server.downloads import Download, Outgoing, outgoing_export
 from pizzabot_builtin_plugins.http_server.openapi import documented
 from pizzabot_builtin_plugins.http_server.services import AnyRequest, Services, caller_of, checked_id, json_answer
 from pizzabot_builtin_plugins.http_server.subscriptions import MAX_SEQ
@@ -141,13 +141,17 @@ def _export(services: Services) -> HTTPRouteHandler:
     )
     async def export(request: AnyRequest, thread_id: FromPath[str]) -> ASGIApp:
         asked, thread = Arguments.of_query(request, *_EXPORT_QUERY), checked_id(thread_id, "thread_id")
-        make = partial(
+        export = partial(
             services.host.transcripts.export,
             thread,
             format=asked.one_of("format", ExportFormat.MARKDOWN),
             branches=asked.one_of("branches", ExportBranches.PATH),
             caller=caller_of(request),
         )
+
+        async def make() -> Outgoing:
+            return outgoing_export(await export())
+
         return Download(  # type: ignore[return-value]  # Litestar's ASGI types are TypedDicts of its own
             make=make,
             logger=services.logger,

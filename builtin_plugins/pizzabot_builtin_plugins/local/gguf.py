@@ -40,9 +40,9 @@ class GgufHeader:
     parts: int
 
     @property
-    def supports_tools(self) -> bool | None:
-        """Whether the chat template lays out tools; None where there is no template."""
-        return None if self.chat_template is None else "tools" in self.chat_template
+    def supports_tools(self) -> bool:
+        """Whether the chat template lays out tools; a file without a template has no words for them."""
+        return self.chat_template is not None and "tools" in self.chat_template
 
 
 def read_header(path: Path) -> GgufHeader:

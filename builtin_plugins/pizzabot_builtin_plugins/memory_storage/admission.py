@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from pizzabot_builtin_plugins.memory_storage.rows import Place, RunRow, ThreadRow, copied, may_touch, run_copy
-from pizzabot_builtin_plugins.memory_storage.state import State, request_keys
+from pizzabot_builtin_plugins.memory_storage.rows import (
+    Place,
+    RunRow,
+    ThreadRow,
+    copied,
+    may_touch,
+    no_such_thread,
+    run_copy,
+)
+from pizzabot_builtin_plugins.memory_storage.state import State, request_keys, said
 from pizzabot_builtin_plugins.memory_storage.threads import ThreadTables
-from pizzabot_hookspecs import Caller, Conflict, NotFound
+from pizzabot_hookspecs import Caller, Conflict
 from pizzabot_hookspecs.storage_backends import Admission, CancelReason, Multitask, NewRun, Run, RunStatus
 
 PENDING_NAMED = 200
@@ -25,6 +33,7 @@ class QueueTables(State):
         found = [new.run_id, *(self._keys.get(key, "") for key in request_keys(pending_run(new, owner, 0.0)))]
         known = next((self._runs[run_id] for run_id in found if run_id in self._runs), None)
         if known is None:
+            self._refuse_taken(new)
             return None
         run = known.run
         if run.owner != owner:
@@ -37,6 +46,16 @@ class QueueTables(State):
             )
         last_seq = (known.first_seq or next_seq) - 1
         return Admission(run=run_copy(run), created=False, replaces=None, last_seq=last_seq)
+
+    def _refuse_taken(self, new: NewRun) -> None:
+        known = self._messages.get(new.thread_id, {})
+        for message_id, parts in said(new.input).items() if new.message_id is not None else ():
+            if known.get(message_id, parts) != parts:
+                raise Conflict(
+                    "idempotency_mismatch",
+                    f"thread {new.thread_id!r} has another message {message_id!r}, which this one would replace: "
+                    "mint a new id",
+                )
 
 
 class AdmissionTables(QueueTables, ThreadTables):
@@ -57,12 +76,13 @@ class AdmissionTables(QueueTables, ThreadTables):
         replacement = new.multitask is Multitask.INTERRUPT
         replaces = self._supersede(row, now) if replacement else None
         self._join(row, run, new.fingerprint, Place.REPLACEMENT if replacement else Place.END)
+        self._remember(new.thread_id, new.input)
         return Admission(run=run_copy(run), created=True, replaces=replaces, last_seq=row.thread.next_seq - 1)
 
     def known_request(self, new: NewRun, *, caller: Caller) -> Admission | None:
         row = self._threads.get(new.thread_id)
         if row is not None and not may_touch(row.thread.owner, caller):
-            raise NotFound("no_such_thread", f"there is no thread {new.thread_id!r}")
+            raise no_such_thread(new.thread_id)
         owner, next_seq = (row.thread.owner, row.thread.next_seq) if row else (caller.owner, 1)
         return self._known_admission(new, owner, next_seq)
 

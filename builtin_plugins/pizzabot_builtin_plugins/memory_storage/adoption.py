@@ -1,4 +1,4 @@
-"""Adopting: a thread that is a copy of another one is stored whole, with its runs and its log."""
+"""Adopting: a thread that is a copy of another one is stored whole, with its runs, its log and its files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pizzabot_builtin_plugins.memory_storage.log import extend, stored_event
 from pizzabot_builtin_plugins.memory_storage.rows import Place, RunRow, copied, thread_copy
 from pizzabot_builtin_plugins.memory_storage.threads import ThreadTables
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest
+from pizzabot_hookspecs.file_storage import FileVersion
 from pizzabot_hookspecs.storage_backends import Run, Thread, ThreadCopy
 
 _Stretch = tuple[int, int]
@@ -19,6 +20,7 @@ class AdoptionTables(ThreadTables):
     def adopt_thread(self, copy: ThreadCopy, *, caller: Caller, now: float) -> Thread:
         """Raises `Conflict` `thread_exists`, `run_exists` and `InvalidRequest` `invalid_copy`."""
         stretches = _checked(copy)
+        files = _checked_files(copy)
         if copy.thread_id not in self._threads:  # else `create_thread` refuses it
             self._refuse_known_runs(copy)
         rows = _run_rows(copy, stretches, caller.owner)
@@ -28,10 +30,13 @@ class AdoptionTables(ThreadTables):
         thread = self._threads[copy.thread_id]
         extend(thread, [stored_event(event, event.seq, copy.thread_id, event.run_id) for event in copy.events])
         thread.thread = replace(thread.thread, model_id=copy.model_id)
+        thread.files = files
         thread.runs = list(rows)
         thread.beginnings = max((row.began for row in rows.values()), default=0)
         thread.ended = _ended_last(rows)
         self._runs.update(rows)
+        for run in copy.runs:
+            self._remember(copy.thread_id, run.input)
         return thread_copy(thread.thread, self._status(thread, asked=False))
 
     def _refuse_known_runs(self, copy: ThreadCopy) -> None:
@@ -106,9 +111,26 @@ def _checked(copy: ThreadCopy) -> dict[str, _Stretch]:
     return stretches
 
 
+def _checked_files(copy: ThreadCopy) -> dict[str, list[FileVersion]]:
+    """The versions of each path, oldest first. Raises `InvalidRequest` `invalid_copy`."""
+    run_ids: set[str | None] = {None, *(run.run_id for run in copy.runs)}
+    files: dict[str, list[FileVersion]] = {}
+    for file in sorted(copy.files, key=lambda file: file.version):
+        versions = files.setdefault(file.path, [])
+        what = f"version {file.version} of file {file.path!r}"
+        if file.thread_id != copy.thread_id or file.run_id not in run_ids:
+            raise _invalid(copy, f"{what} is of thread {file.thread_id!r} and run {file.run_id!r}")
+        if not 1 <= file.seq <= len(copy.events):
+            raise _invalid(copy, f"{what} names event {file.seq}, of {len(copy.events)}")
+        if file.version < 1 or (versions and versions[-1].version == file.version):
+            raise _invalid(copy, f"{what} is there twice, or counts from less than 1")
+        versions.append(file)
+    return files
+
+
 def _invalid(copy: ThreadCopy, cause: str) -> InvalidRequest:
     return InvalidRequest(
         "invalid_copy",
-        f"thread {copy.thread_id!r} cannot be stored as a copy: {cause}; it takes runs of its own that are final, and "
-        "events that count from 1",
+        f"thread {copy.thread_id!r} cannot be stored as a copy: {cause}; it takes runs of its own that are final, "
+        "events that count from 1, and versions of files that name one of each",
     )

@@ -6,7 +6,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from pizzabot_builtin_plugins.memory_storage.rows import RunRow, ThreadRow, check_limit, may_touch, run_copy
+from pizzabot_builtin_plugins.memory_storage.rows import (
+    RunRow,
+    ThreadRow,
+    check_limit,
+    may_touch,
+    no_such_thread,
+    run_copy,
+)
 from pizzabot_builtin_plugins.memory_storage.state import State
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound
 from pizzabot_hookspecs.storage_backends import LogBounds, MergedEvents, NewEvent, Run, StoredEvent
@@ -24,7 +31,7 @@ class LogTables(State):
     def append_facts(self, thread_id: str, events: Sequence[NewEvent], *, caller: Caller) -> int:
         row = self._thread_row(thread_id, caller)
         if row is None:
-            raise NotFound("no_such_thread", f"there is no thread {thread_id!r}")
+            raise no_such_thread(thread_id)
         return self._append(row, None, events)
 
     def latest_fact(self, thread_id: str, names: Collection[str], *, caller: Caller) -> StoredEvent | None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs import Caller, InvalidRequest, NotFound
+from pizzabot_hookspecs.file_storage import FileVersion
 from pizzabot_hookspecs.interrupts import Intent, Interrupt
 from pizzabot_hookspecs.storage_backends import Run, StoredEvent, Thread, ThreadStatus, TurnRow
 
@@ -58,13 +59,14 @@ class TranscriptRow:
 class ThreadRow:
     """A thread, its log, its runs, which is active and which ended last, and the pending ones, front first.
 
-    `named` has the numbers of the events of each name, ascending.
+    `named` has the numbers of the events of each name, ascending, `files` the versions of each path, oldest first.
     """
 
     thread: Thread
     events: list[StoredEvent] = field(default_factory=list)
     named: dict[str, list[int]] = field(default_factory=dict)
     transcript: TranscriptRow = field(default_factory=TranscriptRow)
+    files: dict[str, list[FileVersion]] = field(default_factory=dict)
     runs: list[str] = field(default_factory=list)
     active: str | None = None
     ended: str | None = None
@@ -74,6 +76,10 @@ class ThreadRow:
 
 def may_touch(owner: str, caller: Caller) -> bool:
     return caller.system or owner == caller.owner
+
+
+def no_such_thread(thread_id: str) -> NotFound:
+    return NotFound("no_such_thread", f"there is no thread {thread_id!r}")
 
 
 def check_limit(limit: int) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from pizzabot_builtin_plugins.memory_storage.rows import RunRow, ThreadRow, may_touch
+from pizzabot_builtin_plugins.memory_storage.rows import RunRow, ThreadRow, copied, may_touch
 from pizzabot_hookspecs import Caller, Conflict
+from pizzabot_hookspecs.file_storage import Attachment, FolderGrant
 from pizzabot_hookspecs.interrupts import Interrupt, InterruptState
 from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus, ThreadStatus
 from pizzabot_hookspecs.wire import JsonValue
@@ -18,7 +21,10 @@ class State:
         self._threads: dict[str, ThreadRow] = {}
         self._runs: dict[str, RunRow] = {}
         self._keys: dict[tuple[str, str, str], str] = {}
+        self._messages: dict[str, dict[str, JsonValue]] = {}
         self._interrupts: dict[tuple[str, str], Interrupt] = {}
+        self._attachments: dict[str, Attachment] = {}
+        self._grants: dict[tuple[str, str], FolderGrant] = {}
         self._settings: dict[tuple[str, str], JsonValue] = {}
 
     def _thread_row(self, thread_id: str, caller: Caller) -> ThreadRow | None:
@@ -66,9 +72,22 @@ class State:
         )
         return row.run
 
+    def _remember(self, thread_id: str, run_input: Mapping[str, Any]) -> None:
+        known = self._messages.setdefault(thread_id, {})
+        known.update((name, parts) for name, parts in said(run_input).items() if name not in known)
+
     @staticmethod
     def _touch(row: ThreadRow, now: float) -> None:
         row.thread = replace(row.thread, last_activity_at=max(row.thread.last_activity_at, now))
+
+
+def said(run_input: Mapping[str, Any]) -> dict[str, JsonValue]:
+    """What a run was begun with: the parts of each message, by its id."""
+    return {
+        message["id"]: copied(message.get("parts"))
+        for message in run_input.get("messages") or ()
+        if isinstance(message, Mapping) and isinstance(message.get("id"), str)
+    }
 
 
 def request_keys(run: Run) -> list[tuple[str, str, str]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pizzabot_builtin_plugins.memory_storage.tables import Tables
 from pizzabot_hookspecs import Caller, Unavailable
+from pizzabot_hookspecs.file_storage import Attachment, FileVersion, FolderGrant, NewFileVersion
 from pizzabot_hookspecs.interrupts import Decision, Intent, Interrupt, NewInterrupt
 from pizzabot_hookspecs.storage_backends import (
     Admission,
@@ -232,6 +233,49 @@ class MemoryStorage:
 
     async def drop_transcript(self, thread_id: str, /, *, caller: Caller) -> None:
         self._tables.drop_transcript(thread_id, caller=caller)
+
+    async def put_file(
+        self, new: NewFileVersion, event: NewEvent, /, *, epoch: int | None = None, caller: Caller
+    ) -> FileVersion:
+        return self._tables.put_file(new, event, epoch=epoch, caller=caller, now=self._clock())
+
+    async def files(
+        self, thread_id: str, /, *, turns: Collection[str] | None, path: str | None = None, caller: Caller
+    ) -> Sequence[FileVersion]:
+        return self._tables.files(thread_id, turns=turns, path=path, caller=caller)
+
+    async def file_versions(self, thread_id: str, path: str, /, *, limit: int, caller: Caller) -> Sequence[FileVersion]:
+        return self._tables.file_versions(thread_id, path, limit=limit, caller=caller)
+
+    async def run_files(self, thread_id: str, run_id: str, /, *, caller: Caller) -> Sequence[FileVersion]:
+        return self._tables.run_files(thread_id, run_id, caller=caller)
+
+    async def used_blobs(self, digests: Collection[str], /) -> frozenset[str]:
+        return self._tables.used_blobs(digests)
+
+    async def add_attachment(self, attachment: Attachment, /, *, caller: Caller) -> None:
+        self._tables.add_attachment(attachment, caller=caller)
+
+    async def attachment(self, attachment_id: str, /, *, caller: Caller) -> Attachment | None:
+        return self._tables.attachment(attachment_id, caller=caller)
+
+    async def claim_attachments(self, thread_id: str, attachment_ids: Collection[str], /, *, caller: Caller) -> None:
+        self._tables.claim_attachments(thread_id, attachment_ids, caller=caller)
+
+    async def thread_attachments(self, thread_id: str, /, *, caller: Caller) -> Sequence[Attachment]:
+        return self._tables.thread_attachments(thread_id, caller=caller)
+
+    async def delete_attachment(self, attachment_id: str, /, *, caller: Caller) -> bool:
+        return self._tables.delete_attachment(attachment_id, caller=caller)
+
+    async def folder_grants(self, *, caller: Caller) -> Sequence[FolderGrant]:
+        return self._tables.folder_grants(caller=caller)
+
+    async def add_folder_grant(self, grant: FolderGrant, /, *, caller: Caller) -> None:
+        self._tables.add_folder_grant(grant, caller=caller)
+
+    async def delete_folder_grant(self, grant_id: str, /, *, caller: Caller) -> bool:
+        return self._tables.delete_folder_grant(grant_id, caller=caller)
 
     async def setting(self, key: str, /, *, caller: Caller) -> JsonValue:
         return self._tables.setting(key, caller=caller)

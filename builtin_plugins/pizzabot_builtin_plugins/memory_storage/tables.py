@@ -1,4 +1,4 @@
-"""`Tables`: threads, runs, events, transcripts, interrupts and settings as dictionaries, one part per subject.
+"""`Tables`: threads, runs, events, transcripts, files, interrupts and settings as dictionaries, one part per subject.
 
 Synchronous: on one loop, each call is one transaction. Every method looks first and changes afterwards, so that one
 that raises has changed nothing.
@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from pizzabot_builtin_plugins.memory_storage.admission import AdmissionTables
 from pizzabot_builtin_plugins.memory_storage.adoption import AdoptionTables
+from pizzabot_builtin_plugins.memory_storage.attachments import AttachmentTables
 from pizzabot_builtin_plugins.memory_storage.decisions import DecisionTables
 from pizzabot_builtin_plugins.memory_storage.runs import RunTables
 from pizzabot_builtin_plugins.memory_storage.threads import ThreadTables
 from pizzabot_builtin_plugins.memory_storage.transcript import TranscriptTables
+from pizzabot_builtin_plugins.memory_storage.workspace import WorkspaceTables
 
 
-class Tables(RunTables, AdoptionTables, TranscriptTables, DecisionTables, AdmissionTables, ThreadTables):
+class Tables(
+    WorkspaceTables,
+    RunTables,
+    AdoptionTables,
+    TranscriptTables,
+    AttachmentTables,
+    DecisionTables,
+    AdmissionTables,
+    ThreadTables,
+):
     """Everything, gone with the object."""

@@ -84,6 +84,9 @@ class ThreadTables(State):
                 del self._keys[key]
         for place in [place for place in self._interrupts if place[0] == thread_id]:
             del self._interrupts[place]
+        for attachment_id in [of.id for of in self._attachments.values() if of.thread_id == thread_id]:
+            del self._attachments[attachment_id]
+        self._messages.pop(thread_id, None)
         del self._threads[thread_id]
         return True
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from pizzabot_builtin_plugins.sqlite_storage.interrupts import pending_ids
 from pizzabot_builtin_plugins.sqlite_storage.queue import Place, is_empty, join
 from pizzabot_builtin_plugins.sqlite_storage.rows import RUN_COLUMNS, Connection, Row, run_from
+from pizzabot_builtin_plugins.sqlite_storage.run_messages import refuse_taken, take
 from pizzabot_builtin_plugins.sqlite_storage.threads import insert_thread, touch_thread
 from pizzabot_builtin_plugins.sqlite_storage.values import to_text_time
 from pizzabot_hookspecs import Caller, Conflict, NotFound
@@ -46,6 +47,7 @@ def admit_run(connection: Connection, new: NewRun, *, caller: Caller, now: float
     replaces = _make_room(connection, new, now)
     place = Place.REPLACEMENT if new.multitask is Multitask.INTERRUPT else Place.END
     join(connection, new, place=place, owner=owner, now=now)
+    take(connection, new.thread_id, new.input)
     return created_admission(connection, new, next_seq, replaces=replaces)
 
 
@@ -69,6 +71,7 @@ def known_admission(connection: Connection, new: NewRun, owner: str, next_seq: i
     """The first admission of a request that was made before. Raises `Conflict` `idempotency_mismatch`, `run_exists`."""
     known = _known_run(connection, new, owner)
     if known is None:
+        refuse_taken(connection, new)
         return None
     run = run_from(known)
     fingerprint, first_seq = known[-2:]

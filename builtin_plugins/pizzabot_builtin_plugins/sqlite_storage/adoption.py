@@ -1,4 +1,4 @@
-"""Adopting: a thread that is a copy of another one is stored whole, with its runs and its log."""
+"""Adopting: a thread that is a copy of another one is stored whole, with its runs, its log and its files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from pizzabot_builtin_plugins.sqlite_storage.events import event_row, insert_rows
 from pizzabot_builtin_plugins.sqlite_storage.rows import Connection, Row
+from pizzabot_builtin_plugins.sqlite_storage.run_messages import take
 from pizzabot_builtin_plugins.sqlite_storage.threads import create_thread, finish_copy
 from pizzabot_builtin_plugins.sqlite_storage.values import to_json, to_text_time
+from pizzabot_builtin_plugins.sqlite_storage.workspace import insert_files
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest
 from pizzabot_hookspecs.storage_backends import Run, Thread, ThreadCopy
 
@@ -30,6 +32,7 @@ class Stretch(NamedTuple):
 def adopt_thread(connection: Connection, copy: ThreadCopy, *, caller: Caller, now: float) -> Thread:
     """Raises `Conflict` `thread_exists`, `run_exists` and `InvalidRequest` `invalid_copy`."""
     stretches = checked(copy)
+    check_files(copy)
     create_thread(
         connection,
         copy.thread_id,
@@ -46,7 +49,9 @@ def adopt_thread(connection: Connection, copy: ThreadCopy, *, caller: Caller, no
         stretch = stretches.get(run.run_id)
         row = _run_row(run, caller.owner, began.get(run.run_id), stretch.first_seq if stretch else None)
         connection.execute(_INSERT_RUN, row)
+        take(connection, copy.thread_id, run.input)
     insert_rows(connection, (event_row(copy.thread_id, event.run_id, event, seq=event.seq) for event in copy.events))
+    insert_files(connection, copy.files)
     return finish_copy(connection, copy, caller=caller)
 
 
@@ -67,6 +72,21 @@ def checked(copy: ThreadCopy) -> dict[str, Stretch]:
         known = stretches.get(event.run_id)
         stretches[event.run_id] = Stretch(known.first_seq if known else seq, seq)
     return stretches
+
+
+def check_files(copy: ThreadCopy) -> None:
+    """Raises `InvalidRequest` `invalid_copy` for versions that are not the copy's, or two of one number."""
+    run_ids: set[str | None] = {None, *(run.run_id for run in copy.runs)}
+    seen: set[tuple[str, int]] = set()
+    for file in copy.files:
+        what, place = f"version {file.version} of file {file.path!r}", (file.path, file.version)
+        if file.thread_id != copy.thread_id or file.run_id not in run_ids:
+            raise _invalid(copy, f"{what} is of thread {file.thread_id!r} and run {file.run_id!r}")
+        if not 1 <= file.seq <= len(copy.events):
+            raise _invalid(copy, f"{what} names event {file.seq}, of {len(copy.events)}")
+        if file.version < 1 or place in seen:
+            raise _invalid(copy, f"{what} is there twice, or counts from less than 1")
+        seen.add(place)
 
 
 def beginnings(copy: ThreadCopy, stretches: dict[str, Stretch]) -> dict[str, int]:
@@ -111,6 +131,6 @@ def _time(seconds: float | None) -> str | None:
 def _invalid(copy: ThreadCopy, cause: str) -> InvalidRequest:
     return InvalidRequest(
         "invalid_copy",
-        f"thread {copy.thread_id!r} cannot be stored as a copy: {cause}; it takes runs of its own that are final, and "
-        "events that count from 1",
+        f"thread {copy.thread_id!r} cannot be stored as a copy: {cause}; it takes runs of its own that are final, "
+        "events that count from 1, and versions of files that name one of each",
     )

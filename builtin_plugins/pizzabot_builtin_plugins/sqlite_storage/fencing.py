@@ -28,16 +28,16 @@ def held_run(connection: Connection, run_id: str, epoch: int, *, caller: Caller)
     """Raises `Conflict` `lease_lost` when `epoch` is not the row's, or the run is final, gone or another owner's."""
     row = connection.execute(_FENCE, (run_id, *mine(caller))).fetchone()
     if row is None:
-        raise _lease_lost(run_id, epoch, "there is no such run any more")
+        raise lease_lost(run_id, epoch, "there is no such run any more")
     thread_id, first_seq, next_seq, held, status = row
     if held != epoch:
-        raise _lease_lost(run_id, epoch, f"it is held with epoch {held}")
+        raise lease_lost(run_id, epoch, f"it is held with epoch {held}")
     if RunStatus(status).final:
-        raise _lease_lost(run_id, epoch, f"it has ended as {status!r}")
+        raise lease_lost(run_id, epoch, f"it has ended as {status!r}")
     return HeldRun(thread_id, first_seq, next_seq)
 
 
-def _lease_lost(run_id: str, epoch: int, cause: str) -> Conflict:
+def lease_lost(run_id: str, epoch: int, cause: str) -> Conflict:
     return Conflict(
         "lease_lost", f"run {run_id!r} is not held with epoch {epoch}: {cause}; stop and write nothing more"
     )

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from pizzabot_builtin_plugins.sqlite_storage.values import from_json, from_text_namespace, from_text_time
 from pizzabot_hookspecs import Caller, InvalidRequest
+from pizzabot_hookspecs.file_storage import Attachment, FileVersion, FolderGrant
 from pizzabot_hookspecs.interrupts import Intent, Interrupt, InterruptKind, InterruptState
 from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus, StoredEvent, Thread, ThreadStatus
 
@@ -29,6 +30,7 @@ INTERRUPT_COLUMNS = (
     "answer, decided_by, decided_at"
 )
 INTENT_COLUMNS = "run_id, call_id, tool, namespace, opened_at"
+FILE_COLUMNS = "path, version, sha256, size, media_type, author, turn_id, run_id, seq, created_at"
 
 MINE = "(? OR owner = ?)"
 """The filter of every query on rows that belong to someone; its two parameters are `mine(caller)`."""
@@ -138,6 +140,45 @@ def intent_from(row: Row) -> Intent:
         tool=row[2],
         namespace=from_text_namespace(row[3]),
         opened_at=from_text_time(row[4]),
+    )
+
+
+def file_from(row: Row, thread_id: str) -> FileVersion:
+    return FileVersion(
+        thread_id=thread_id,
+        path=row[0],
+        version=row[1],
+        sha256=row[2],
+        size=row[3],
+        media_type=row[4],
+        author=row[5],
+        turn_id=row[6],
+        run_id=row[7],
+        seq=row[8],
+        created_at=from_text_time(row[9]),
+    )
+
+
+def attachment_from(row: Row) -> Attachment:
+    return Attachment(
+        id=row[0],
+        owner=row[1],
+        thread_id=row[2],
+        filename=row[3],
+        media_type=row[4],
+        size=row[5],
+        created_at=from_text_time(row[6]),
+    )
+
+
+def grant_from(row: Row) -> FolderGrant:
+    return FolderGrant(
+        id=row[0],
+        owner=row[1],
+        label=row[2],
+        path=row[3],
+        read_only=row[4] == 1,
+        created_at=from_text_time(row[5]),
     )
 
 

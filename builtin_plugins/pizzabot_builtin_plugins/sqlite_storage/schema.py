@@ -3,7 +3,8 @@
 Times are ISO-8601 UTC text with microseconds, except `run_events.at`, a frame's milliseconds. `runs.position` orders a
 thread's queue behind the runs that `resume` something; `runs.began` counts the thread's runs in the order in which they
 were first claimed. `place` is the order of insertion, which no clock and no VACUUM changes. `transcripts` and
-`transcript_turns` are the host's fold of the log, which can be dropped and made anew at any time.
+`transcript_turns` are the host's fold of the log, which can be dropped and made anew at any time. `workspace_files` and
+`attachments` say what there is; the bytes are files of the data root.
 """
 
 from __future__ import annotations
@@ -141,6 +142,57 @@ CREATE TABLE transcript_turns (
 )
 """
 
+_WORKSPACE_FILES = """
+CREATE TABLE workspace_files (
+  thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  path TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  sha256 TEXT,
+  size INTEGER NOT NULL,
+  media_type TEXT NOT NULL,
+  author TEXT NOT NULL,
+  turn_id TEXT,
+  run_id TEXT,
+  seq INTEGER NOT NULL,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (thread_id, path, version)
+) WITHOUT ROWID
+"""
+
+_ATTACHMENTS = """
+CREATE TABLE attachments (
+  attachment_id TEXT PRIMARY KEY NOT NULL,
+  owner TEXT NOT NULL,
+  thread_id TEXT REFERENCES threads (thread_id) ON DELETE CASCADE,
+  filename TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  created_at TEXT NOT NULL
+)
+"""
+
+_FOLDER_GRANTS = """
+CREATE TABLE folder_grants (
+  grant_id TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  label TEXT NOT NULL,
+  path TEXT NOT NULL,
+  read_only INTEGER NOT NULL,
+  created_at TEXT NOT NULL,
+  PRIMARY KEY (owner, grant_id),
+  UNIQUE (owner, path)
+)
+"""
+
+_RUN_MESSAGES = """
+CREATE TABLE run_messages (
+  thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  message_id TEXT NOT NULL,
+  digest BLOB NOT NULL,
+  PRIMARY KEY (thread_id, message_id)
+) WITHOUT ROWID
+"""
+
 MIGRATIONS: tuple[Migration, ...] = (
     Migration(
         component="app",
@@ -203,6 +255,20 @@ MIGRATIONS: tuple[Migration, ...] = (
             """,
             # Few events have a name: the newest fact is found without a look at the others, be there one or none.
             "CREATE INDEX run_events_named ON run_events (thread_id, name, seq) WHERE name IS NOT NULL",
+        ),
+    ),
+    Migration(
+        component="app",
+        version=5,
+        statements=(
+            # Its rows lie in the order of (thread, path, version): the newest version of each path is one walk.
+            _WORKSPACE_FILES,
+            "CREATE INDEX workspace_files_by_run ON workspace_files (thread_id, run_id, seq) WHERE run_id IS NOT NULL",
+            "CREATE INDEX workspace_files_by_blob ON workspace_files (sha256) WHERE sha256 IS NOT NULL",
+            _ATTACHMENTS,
+            "CREATE INDEX attachments_by_thread ON attachments (thread_id) WHERE thread_id IS NOT NULL",
+            _FOLDER_GRANTS,
+            _RUN_MESSAGES,
         ),
     ),
 )

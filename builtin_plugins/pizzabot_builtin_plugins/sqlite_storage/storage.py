@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pizzabot_builtin_plugins.sqlite_storage import adoption, preferences, threads
+from pizzabot_builtin_plugins.sqlite_storage.file_storage import SqliteFiles
 from pizzabot_builtin_plugins.sqlite_storage.graph import not_open
 from pizzabot_builtin_plugins.sqlite_storage.interrupt_storage import SqliteInterrupts
 from pizzabot_builtin_plugins.sqlite_storage.run_storage import SqliteRuns
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from langgraph.store.base import BaseStore
 
 
-class SqliteStorage(SqliteRuns, SqliteInterrupts, SqliteTranscripts):
+class SqliteStorage(SqliteRuns, SqliteInterrupts, SqliteTranscripts, SqliteFiles):
     """Open with `async with`, on one loop, once. The lock on the data root is the host's (support.data_root).
 
     Opening raises `NotPermitted` `data_root_not_writable` and `Unavailable` `schema_too_new`, `database_damaged`,
@@ -69,7 +70,7 @@ class SqliteStorage(SqliteRuns, SqliteInterrupts, SqliteTranscripts):
         return await self._write(partial(threads.delete_thread, thread_id=thread_id, caller=caller))
 
     async def adopt_thread(self, copy: ThreadCopy, /, *, caller: Caller) -> Thread:
-        own = replace(copy, runs=tuple(copy.runs), events=tuple(copy.events))
+        own = replace(copy, runs=tuple(copy.runs), events=tuple(copy.events), files=tuple(copy.files))
         return await self._write(partial(adoption.adopt_thread, copy=own, caller=caller, now=self._clock()))
 
     async def setting(self, key: str, /, *, caller: Caller) -> JsonValue:

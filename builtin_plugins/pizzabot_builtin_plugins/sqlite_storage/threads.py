@@ -121,6 +121,6 @@ def touch_thread(connection: Connection, thread_id: str, *, now: float) -> None:
 
 
 def delete_thread(connection: Connection, thread_id: str, *, caller: Caller) -> bool:
-    """Runs, events, transcript, interrupts and intents go with it, by their foreign keys."""
+    """Runs, events, transcript, interrupts, intents, files and attachments go with it, by their foreign keys."""
     cursor = connection.execute(f"DELETE FROM threads WHERE thread_id = ? AND {MINE}", (thread_id, *mine(caller)))
     return cursor.rowcount > 0

@@ -1,1 +1,1 @@
-"""What several plugins need, standard library only: `references`, `redaction`, `processes`, `paths`."""
+"""What several plugins need, standard library only: `references`, `redaction`, `processes`, `paths`, `questions`."""

@@ -13,19 +13,24 @@ from pizzabot.host.runs.schemas import faults, unknown_properties
 from pizzabot.host.text import clean, to_json
 from pizzabot_hookspecs import InvalidRequest
 from pizzabot_hookspecs.interrupts import Interrupt, InterruptKind
+from pizzabot_hookspecs.support.questions import checked_question, checked_reply, is_question
 from pizzabot_hookspecs.wire import JsonValue
 
 MAX_ANSWER_BYTES = 256 * 1024
 MAX_TEXT = 32_000
+ALONE = "response"
+"""The field of an answer that is the only one of its command."""
 RECOVERY_CHOICES = ("retry", "skip", "stop")
 
 
-def checked_answer(interrupt: Interrupt, response: object, *, field: str = "response") -> JsonValue:
+def checked_answer(interrupt: Interrupt, response: object, *, field: str = ALONE) -> JsonValue:
     """The canonical answer; raises `InvalidRequest` `invalid_decision` with the dotted fields that are wrong.
 
     approval   `{"decisions": [{"type": "approve"} | {"type": "edit", "edited_action": {"name", "args"}}
                | {"type": "reject", "message"?} | {"type": "respond", "message"}]}`, one for each action, in order
-    input      the value itself, valid under the question's `answer_schema`
+    input      to a question with `version` and `mode`, `{"kind": "text" | "message", "value"}`, `{"kind": "option",
+               "id"}` or `{"kind": "form", "values"}` (spec/12 §4), where `fields` has codes by the form's own names;
+               to any other, the value itself, valid under the question's `answer_schema`
     recovery   `{"choice": "retry" | "skip" | "stop"}`
     """
     response = clean(response)
@@ -116,12 +121,25 @@ def _edited(action: Mapping[str, Any], given: Mapping[str, Any], field: str) -> 
 
 
 def _input(interrupt: Interrupt, response: object, field: str) -> JsonValue:
+    if is_question(interrupt.payload):
+        return _reply(interrupt, response, field)
     if response is None:
         raise _wrong(field, "an answer")
     schema = interrupt.payload.get("answer_schema")
     if isinstance(schema, Mapping):
         _refuse(faults(response, schema, field))
     return response  # type: ignore[return-value]  # JSON: it came from JSON
+
+
+def _reply(interrupt: Interrupt, response: object, field: str) -> JsonValue:
+    """One of several answers names its faults below its own place in the command."""
+    try:
+        return checked_reply(checked_question(interrupt.payload), response)
+    except InvalidRequest as error:
+        if field == ALONE:
+            raise
+        fields = {f"{field}.{name}": code for name, code in error.fields.items()}
+        raise InvalidRequest(error.code, f"{field}: {error.detail}", fields=fields) from None
 
 
 def _recovery(response: object, field: str) -> JsonValue:
@@ -152,5 +170,7 @@ def accepts_text(interrupt: Interrupt) -> bool:
     """Whether a plain message may answer: the question is an input without a schema, or with one that takes text."""
     if interrupt.kind is not InterruptKind.INPUT:
         return False
+    if is_question(interrupt.payload):
+        return True
     schema = interrupt.payload.get("answer_schema")
     return not isinstance(schema, Mapping) or schema.get("type") in (None, "string")

@@ -28,13 +28,24 @@ class Branching(Protocol):
     async def behind(self, request: RunRequest, state: ThreadState, *, caller: Caller) -> RunRequest: ...
 
 
-class Commands:
-    """Dispatches commands to the engine and the threads."""
+class RequestFiles(Protocol):
+    """Knows the attachments that messages refer to (`pizzabot.host.attachments.in_messages`)."""
 
-    def __init__(self, engine: RunEngine, threads: Threads, branching: Branching) -> None:
+    async def completed(self, request: RunRequest, /, *, caller: Caller) -> RunRequest: ...
+
+    async def claim(self, request: RunRequest, /, *, caller: Caller) -> None: ...
+
+
+class Commands:
+    """Dispatches commands to the engine and the threads. Without `files` what messages refer to stays as it is."""
+
+    def __init__(
+        self, engine: RunEngine, threads: Threads, branching: Branching, files: RequestFiles | None = None
+    ) -> None:
         self._engine = engine
         self._threads = threads
         self._branching = branching
+        self._files = files
         self._methods: Mapping[str, Callable[..., Awaitable[_Result]]] = {
             "run.start": self._run_start,
             "run.stop": self._run_stop,
@@ -74,7 +85,11 @@ class Commands:
         elif isinstance(fork, str):  # a run that cannot begin must not store what was said
             state = await self._threads.state(thread_id, caller=caller, checkpoint_id=fork)
             request = await self._branching.behind(request, state, caller=caller)
+        if self._files is not None:
+            request = await self._files.completed(request, caller=caller)
         admission: Admission = await self._engine.admit(request, caller=caller)
+        if self._files is not None:  # again for one that is sent again: the server may have died in between
+            await self._files.claim(request, caller=caller)
         last_seq = await self._engine.last_before(admission, caller=caller)
         return {"run_id": admission.run.run_id}, {"applied_through_seq": last_seq}
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pizzabot.host.runs.leases import LEASE_SECONDS
-from pizzabot.host.runs.pump import PumpServices, RunPump
+from pizzabot.host.runs.pump import RunPump
+from pizzabot.host.runs.pump_services import PumpServices
 from pizzabot_hookspecs import SYSTEM, PizzabotError
 from pizzabot_hookspecs.storage_backends import CancelReason, Run, RunStatus
 

@@ -15,7 +15,7 @@ from pizzabot.host.runs.drivers import Changed, Drivers, KnownRun
 from pizzabot.host.runs.leases import LeaseKeeper
 from pizzabot.host.runs.merging import Merger
 from pizzabot.host.runs.policies import Policies
-from pizzabot.host.runs.pump import PumpServices
+from pizzabot.host.runs.pump_services import PumpServices
 from pizzabot.host.runs.requests import RunRequest, new_run_of
 from pizzabot.host.runs.responding import Responses, known_resume, prepare_resume
 from pizzabot.host.runs.stopping import asked_by, stop_of
@@ -147,7 +147,15 @@ class RunEngine:
         known = await self._storage.known_request(new, caller=caller)
         if known is not None:
             return known
-        pair = (waiting[-1].interrupt_id, request.messages[-1].text)
+        if any(part["type"] == "file" for message in request.messages for part in message.parts):
+            detail = f"thread {request.thread_id} waits for the answer to a question, and a file cannot be one"
+            open_ones = ",".join(interrupt.interrupt_id for interrupt in waiting)
+            raise Conflict(
+                "interrupt_pending",
+                f"{detail}; answer in words, then send the file",
+                fields={"interrupt_ids": open_ones},
+            )
+        pair = (waiting[-1].interrupt_id, "\n\n".join(message.text for message in request.messages))
         responses = Responses(
             pairs=[pair],
             run_id=request.run_id,
@@ -251,9 +259,20 @@ class RunEngine:
 
     @asynccontextmanager
     async def quiet(self, thread_id: str) -> AsyncIterator[None]:
+        """Like `still`; raises `Conflict` `interrupt_pending` besides, while a person is asked."""
+        async with self.still(thread_id):
+            if waiting := await self._storage.open_interrupts(thread_id, caller=SYSTEM):
+                ids = ",".join(found.interrupt_id for found in waiting)
+                detail = "this thread waits for a person; answer that first"
+                raise Conflict("interrupt_pending", detail, fields={"interrupt_ids": ids})
+            yield
+
+    @asynccontextmanager
+    async def still(self, thread_id: str) -> AsyncIterator[None]:
         """No run of the thread begins inside; those that are admitted meanwhile begin behind it.
 
-        Raises `Conflict` `thread_busy` while one is not final (rule 12), `interrupt_pending` while a person is asked.
+        Raises `Conflict` `thread_busy` while one is not final (rule 12). A message that waits behind a question is
+        not: it cannot begin.
         """
         if not self.drivers.hold(thread_id):
             raise Conflict("thread_busy", f"the state of thread {thread_id!r} is being written; try again in a moment")
@@ -262,10 +281,6 @@ class RunEngine:
             if run is not None:
                 detail = f"run {run.run_id} of this thread is {run.status.value}: stop it, or wait"
                 raise Conflict("thread_busy", detail)
-            if waiting := await self._storage.open_interrupts(thread_id, caller=SYSTEM):
-                ids = ",".join(found.interrupt_id for found in waiting)
-                detail = "this thread waits for a person; answer that first"
-                raise Conflict("interrupt_pending", detail, fields={"interrupt_ids": ids})
             await self.drivers.when_at_rest(thread_id)
             yield
         finally:

@@ -22,6 +22,7 @@ TURN = f"{PREFIX}turn"
 HEAD = f"{PREFIX}head"
 RUN = f"{PREFIX}run"
 CONTEXT = f"{PREFIX}context"
+CHANGES = f"{PREFIX}changes"
 VERSION = 1
 
 
@@ -121,6 +122,10 @@ class RunFacts:
             "end": self._end,
         }
         return self._event(RUN, {key: value for key, value in payload.items() if value is not None})
+
+    def changed(self, changes: Mapping[str, Any]) -> NewEvent:
+        """`pizzabot.changes`: what the run did to files, right before how it ended."""
+        return self._event(CHANGES, {"run_id": self._run.run_id, "turn_id": self.turn_id, **changes})
 
     def turn(self, turn_id: str, *, parent_id: str | None, source: str, message: Message | None) -> NewEvent:
         payload = {

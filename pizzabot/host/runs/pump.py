@@ -8,27 +8,25 @@ process goes down the run is left as it is: the next start goes on from its chec
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
-from typing import Protocol
+from dataclasses import replace
 
 from pizzabot.host.runs.attention import SKIPPED, recovery_interrupt
 from pizzabot.host.runs.attention import reason as reason_of
 from pizzabot.host.runs.beginning import Beginning
 from pizzabot.host.runs.completion import LogCompletion
 from pizzabot.host.runs.facts import CONTEXT, PREFIX, RunFacts
-from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.intents import RunIntents
+from pizzabot.host.runs.pump_services import PumpServices
 from pizzabot.host.runs.questions import Questions
 from pizzabot.host.runs.requests import messages_of
 from pizzabot.host.runs.stopping import ends_a_turn
 from pizzabot.host.runs.terminal import Ending, decide_ending
 from pizzabot.host.runs.writer import EventWriter
 from pizzabot.host.text import to_json
-from pizzabot_hookspecs import SYSTEM, Caller, Conflict, Logger, PizzabotError, Unavailable
-from pizzabot_hookspecs.agent_runtimes import AgentRun, AgentRuntime, ChosenModel, KnowsSettledCalls, Turn
+from pizzabot_hookspecs import SYSTEM, Caller, Conflict, PizzabotError, Unavailable
+from pizzabot_hookspecs.agent_runtimes import AgentRun, ChosenModel, KnowsSettledCalls, Turn
 from pizzabot_hookspecs.errors import RunErrorCode
-from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus, Storage
+from pizzabot_hookspecs.storage_backends import CancelReason, NewEvent, Run, RunStatus
 from pizzabot_hookspecs.wire import Frame
 
 STOP_SECONDS = 8.0
@@ -38,24 +36,6 @@ MAX_ATTEMPTS = 3
 """Times a run is begun. Where the process died each time, a person is asked instead of trying again; orderly stops of
 the server do not count."""
 STORAGE_FAILED = "storage_failed"
-
-
-class Models(Protocol):
-    async def resolve(self, model_id: str | None, /) -> ChosenModel: ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class PumpServices:
-    """What a pump uses of its host."""
-
-    storage: Storage
-    hub: Hub
-    models: Models
-    runtime: Callable[[], Awaitable[AgentRuntime]]
-    started: Callable[[Run], None]
-    clock: Callable[[], float]
-    redact: Callable[[str], str]
-    logger: Logger
 
 
 class RunPump:
@@ -237,6 +217,8 @@ class RunPump:
             settle=settle or choice == "stop",
             intents=RunIntents(self._services.storage, self._run),
             config=self._run.options.get("config") or {},
+            files=await self._services.files(self._run, self._facts.turn_id or f"run:{self._run.run_id}"),
+            settings=await self._services.settings(self._caller),
         )
         self._agent_run = runtime.start(turn)
         async for frame in self._agent_run:
@@ -310,6 +292,8 @@ class RunPump:
         withdraw = self._gives_up
         if withdraw:
             last += await self._questions.withdrawn()
+        if (changes := await self._services.changes(self._run)) is not None:
+            last.append(self._facts.changed(changes))
         last.append(self._facts.ends(ending))
         last.append(self._event("lifecycle", to_json(ending.data)))
         await writer.finish(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 
 from pizzabot.host.ids import checked_id, uuid7
 from pizzabot.host.runs.drivers import Changed
@@ -39,7 +40,9 @@ class HostThreads:
         written: WrittenMessages,
         forget: Callable[[str], None] = lambda _thread_id: None,
         redact: Callable[[str], str] = str,
+        deleting: Callable[..., AbstractAsyncContextManager[None]] | None = None,
     ) -> None:
+        """`deleting(thread_id, caller=…)` is entered around the deletion of a thread's rows."""
         self._storage = storage
         self._engine = engine
         self._hub = hub
@@ -48,6 +51,7 @@ class HostThreads:
         self._written = written
         self._forget = forget
         self._redact = redact
+        self._deleting = deleting
 
     async def create(
         self,
@@ -170,7 +174,10 @@ class HostThreads:
             runtime = await self._runtime()
             await runtime.forget(thread_id, caller=caller)
             await self._storage.put_setting(compaction_setting(thread_id), None, caller=caller)
-            deleted = await self._storage.delete_thread(thread_id, caller=caller)
+            async with AsyncExitStack() as around:
+                if self._deleting is not None:
+                    await around.enter_async_context(self._deleting(thread_id, caller=caller))
+                deleted = await self._storage.delete_thread(thread_id, caller=caller)
             self._forget(thread_id)
             self._changed(caller.owner, thread_id, inbox=True)
             return deleted

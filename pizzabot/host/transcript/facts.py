@@ -54,12 +54,13 @@ def _run(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
     run_id, turn_id, status = payload.get("run_id"), payload.get("turn_id"), payload.get("status")
     if not isinstance(run_id, str) or not isinstance(status, str):
         return
-    if run_id not in draft.state["runs"]:
+    begins = run_id not in draft.state["runs"]
+    if begins:
         if not isinstance(turn_id, str):
             return
         draft.begin_run(entry, run_id, turn_id)
     run = draft.run(run_id)
-    if run is None or (entry.seq <= run["rev"] and run["seq"] != entry.seq):
+    if run is None or (entry.seq <= run["rev"] and not begins):
         return
     for key, name in (("model", "model"), ("end", "end")):
         if isinstance(payload.get(name), str):
@@ -175,6 +176,25 @@ def _sources(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
         item["sources"] = [source for source in sources if isinstance(source, dict)]
 
 
+def _changes(draft: Draft, entry: Entry, payload: Mapping[str, Any]) -> None:
+    """What a run did to files: an item of its turn, one for each run."""
+    run_id, files = payload.get("run_id"), payload.get("files")
+    run = draft.state["runs"].get(run_id) if isinstance(run_id, str) else None
+    if run is None or not isinstance(files, list):
+        return
+    opened = None if draft.is_ahead(entry, run["turnId"]) else draft.open_turn(run["turnId"])
+    if opened is None:
+        return
+    item = opened.by_id.get(f"changes:{run_id}")
+    if item is None:
+        item = new_item(entry, f"changes:{run_id}", "changes", ())
+        opened.add(item)
+    elif not changed(opened, item, entry):
+        return
+    item["runId"], item["truncated"] = run_id, payload.get("truncated") is True
+    item["files"] = [file for file in files if isinstance(file, dict)]
+
+
 def _notice(draft: Draft, entry: Entry, turn_id: str, notice: Mapping[str, Any]) -> None:
     opened = None if draft.is_ahead(entry, turn_id) else draft.open_turn(turn_id)
     if opened is not None and f"notice:{entry.seq}" not in opened.by_id:
@@ -190,6 +210,7 @@ _FACTS: Mapping[str, Callable[[Draft, Entry, Mapping[str, Any]], None]] = {
     "message": _message,
     "request": see_request_fact,
     "sources": _sources,
+    "changes": _changes,
 }
 
 

@@ -22,6 +22,7 @@ tool       `{callId, name, input?, output?, error?, sources?, state: writing|ope
 subagent   the same and `{title, steps, child?}`; `name` is the subagent, `child` the namespace of what it does
 request    `{interruptId, requestKind, state, payload, answer?, by?, at?}`; id `request:<interrupt id>`
 notice     `{code, text}`; id `notice:<seq>`
+changes    `{runId, files: [{path, op, sizeBefore, sizeAfter, added, removed}], truncated}`; id `changes:<run id>`
 
 `namespace` is that of the graph: `[]` for the thread itself, `["tools:<id>"]` for what a subagent says and does.
 `input`, `output` and `error` are text, JSON as it was written; in a page they may be a preview (`previews.py`).

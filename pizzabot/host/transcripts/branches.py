@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 from pizzabot.host.ids import checked_id, new_run_id, uuid7
 from pizzabot.host.runs.drivers import Changed
 from pizzabot.host.runs.engine import RunEngine
-from pizzabot.host.runs.pump import Models
+from pizzabot.host.runs.pump_services import Models
 from pizzabot.host.runs.requests import checked_key
 from pizzabot.host.transcripts.copying import copied_events, copied_run
 from pizzabot.host.transcripts.thread_log import ThreadLog, compaction_setting
 from pizzabot.host.transcripts.turns import KnownTurn, Turns, kept, settled_turn
+from pizzabot.host.workspace.belongings import Belongings, renumbered
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict, InvalidRequest, NotFound, TooLarge
 from pizzabot_hookspecs.agent_runtimes import AgentRuntime, CompactsContext
+from pizzabot_hookspecs.file_storage import FileVersion
 from pizzabot_hookspecs.storage_backends import Run, Storage, StoredEvent, Thread, ThreadCopy
 from pizzabot_hookspecs.wire import JsonValue
 
@@ -38,6 +41,7 @@ class Branches:
         models: Models,
         runtime: Callable[[], Awaitable[AgentRuntime]],
         changed: Changed,
+        files: Belongings | None = None,
     ) -> None:
         self._storage = storage
         self._engine = engine
@@ -46,6 +50,7 @@ class Branches:
         self._models = models
         self._runtime = runtime
         self._changed = changed
+        self._files = files
 
     async def choose_head(self, thread_id: str, turn_id: str, /, *, caller: Caller) -> Mapping[str, JsonValue]:
         await self._thread(thread_id, caller=caller)
@@ -85,12 +90,15 @@ class Branches:
         path = [known[one] for one in ids if one in known]
         copy = await self._copied(thread, target, path, caller=caller)
         runtime, end = await kept(await self._runtime(), thread_id, last.end, caller=caller)
-        await runtime.copy_thread(thread_id, end, target, caller=caller)
-        try:
-            made = await self._storage.adopt_thread(copy, caller=caller)
-        except BaseException:
-            await (await self._runtime()).forget(target, caller=caller)
-            raise
+        async with AsyncExitStack() as around:
+            if self._files is not None:
+                await around.enter_async_context(self._files.copying(copy.files, thread_id, target))
+            await runtime.copy_thread(thread_id, end, target, caller=caller)
+            try:
+                made = await self._storage.adopt_thread(copy, caller=caller)
+            except BaseException:
+                await (await self._runtime()).forget(target, caller=caller)
+                raise
         self._changed(caller.owner, target)
         return made
 
@@ -102,9 +110,20 @@ class Branches:
         events = await self._events(thread.thread_id, runs, caller=caller)
         turn_ids = {turn.turn_id for turn in path}
         state_of = runs[-1].run_id if runs else ""
+        seqs: dict[int, int] = {}
 
         def copied() -> list[StoredEvent]:
-            return list(copied_events(events, thread_id=target, run_ids=new_ids, turn_ids=turn_ids, state_of=state_of))
+            return list(
+                copied_events(
+                    events, thread_id=target, run_ids=new_ids, turn_ids=turn_ids, state_of=state_of, seqs=seqs
+                )
+            )
+
+        told = await asyncio.to_thread(copied)
+        files: Sequence[FileVersion] = ()
+        if self._files is not None:
+            rows = await self._files.versions_of(thread.thread_id, turn_ids=turn_ids, caller=caller)
+            files = renumbered(rows, target, run_ids=new_ids, seqs=seqs)
 
         return ThreadCopy(
             thread_id=target,
@@ -112,7 +131,8 @@ class Branches:
             metadata={**thread.metadata, "forked_from": thread.thread_id},
             model_id=thread.model_id,
             runs=[copied_run(run, thread_id=target, owner=caller.owner, run_ids=new_ids) for run in runs],
-            events=await asyncio.to_thread(copied),
+            events=told,
+            files=files,
         )
 
     async def _events(self, thread_id: str, runs: Sequence[Run], *, caller: Caller) -> Sequence[StoredEvent]:

@@ -12,8 +12,9 @@ from pizzabot.host.text import to_json
 from pizzabot_hookspecs.storage_backends import Run, StoredEvent
 
 _STATE = "values"
-_OF_A_TURN = (f"{PREFIX}message", f"{PREFIX}context")
-"""Facts without a run that name their turn."""
+_ARTIFACT = f"{PREFIX}artifact"
+_OF_A_TURN = (f"{PREFIX}message", f"{PREFIX}context", _ARTIFACT)
+"""Facts without a run that name their turn; a file may be of none, and is every branch's then."""
 
 
 def copied_events(
@@ -23,10 +24,12 @@ def copied_events(
     run_ids: Mapping[str, str],
     turn_ids: Collection[str],
     state_of: str,
+    seqs: dict[int, int] | None = None,
 ) -> Iterator[StoredEvent]:
     """The events of the runs in `run_ids`, old to new, and what was told of these turns without a run, from 1 on.
 
-    Deltas are merged. Full states are large and go with the run `state_of` alone, from which clients begin.
+    Deltas are merged. Full states are large and go with the run `state_of` alone, from which clients begin. `seqs` is
+    filled: old number to new.
     """
     merged = {one.last_seq: one for one in merge_deltas([event for event in events if event.run_id in run_ids])}
     gone = {seq for one in merged.values() for seq in range(one.first_seq, one.last_seq)}
@@ -35,6 +38,8 @@ def copied_events(
         if event.seq in gone or not _goes_along(event, run_ids, turn_ids, state_of):
             continue
         number += 1
+        if seqs is not None:
+            seqs[event.seq] = number
         data = event.data if event.seq not in merged else _merged(merged[event.seq].data, number)
         if event.name is not None and event.name.startswith(PREFIX):
             data = _fact(data, run_ids)
@@ -47,7 +52,8 @@ def _goes_along(event: StoredEvent, run_ids: Mapping[str, str], turn_ids: Collec
         return event.run_id in run_ids and (event.method != _STATE or event.run_id == state_of)
     if event.name not in _OF_A_TURN:
         return False
-    return json.loads(event.data)["payload"].get("turn_id") in turn_ids
+    turn_id = json.loads(event.data)["payload"].get("turn_id")
+    return turn_id in turn_ids or (turn_id is None and event.name == _ARTIFACT)
 
 
 def _merged(data: bytes, number: int) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pizzabot.host.transcript import Item, State, Turn
+from pizzabot_hookspecs.support.questions import checked_question, is_question, reply_text
 
 _BACKTICKS = re.compile("`+")
 _STATES = {
@@ -96,7 +97,14 @@ def _call(turn: Turn, item: Item, depth: int) -> Iterator[str]:
 def _request(item: Item) -> Iterator[str]:
     by = f" by {item['by']}" if item.get("by") else ""
     yield f"**Asked: {item['requestKind']}** ({item['state']}{by})\n"
-    for label, value in (("question", item.get("payload")), ("answer", item.get("answer"))):
+    payload, answer = item.get("payload"), item.get("answer")
+    if item["requestKind"] == "input" and is_question(payload):
+        question = checked_question(payload)
+        yield f"question:\n\n{_quoted(question['text'])}\n"
+        if answer is not None:
+            yield f"answer:\n\n{_fenced(reply_text(question, answer))}\n"
+        return
+    for label, value in (("question", payload), ("answer", answer)):
         if value is not None:
             yield f"{label}:\n\n{_fenced(_json(value), 'json')}\n"
 

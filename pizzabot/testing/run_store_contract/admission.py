@@ -156,6 +156,27 @@ class AdmissionContract(StoreSuite):
 
         self.play(tmp_path, scenario)
 
+    def test_a_message_never_takes_the_place_of_another_one_of_its_thread(self, tmp_path: Path) -> None:
+        def saying(*texts: str) -> dict[str, Any]:
+            """Messages of these texts; the id of each is the first letter."""
+            said = [{"id": text[0], "parts": [{"type": "text", "text": text}]} for text in texts]
+            return {"messages": said}
+
+        async def scenario(storage: RunStore) -> None:
+            await storage.admit_run(new_run("r", message_id="b", input=saying("apple", "bread")), caller=LOCAL)
+            for text in ("another", "butter"):
+                new = new_run("r2", message_id="c", input=saying(text, "cake"))
+                await refused(storage.admit_run(new, caller=LOCAL), Conflict, "idempotency_mismatch")
+                await refused(storage.known_request(new, caller=LOCAL), Conflict, "idempotency_mismatch")
+            again = new_run("r3", message_id="c", input=saying("apple", "bread", "cake"))
+            assert (await storage.admit_run(again, caller=LOCAL)).created
+            fork = new_run("r4", message_id=None, input=saying("another"))
+            assert (await storage.admit_run(fork, caller=LOCAL)).created
+            elsewhere = new_run("r5", "other", message_id="a", input=saying("another"))
+            assert (await storage.admit_run(elsewhere, caller=LOCAL)).created
+
+        self.play(tmp_path, scenario)
+
     def test_the_same_key_of_another_owner_is_independent(self, tmp_path: Path) -> None:
         async def scenario(storage: RunStore) -> None:
             for caller, thread_id in ((ANNA, "a"), (BORIS, "b")):

@@ -33,7 +33,7 @@ class RuntimeContract(ABC):
 
     def runtime_with(self, services: RuntimeServices) -> AbstractAsyncContextManager[AgentRuntime]:
         """The same, prepared with all of `services`: for a runtime with `tools`."""
-        assert not services.tools, "a suite with `tools = True` says how a runtime is made with them: `runtime_with`"
+        assert not services.roster().tools, "a suite with `tools = True` makes a runtime with them: `runtime_with`"
         return self.runtime(services.graph_storage)
 
     def new_storage(self) -> GraphStorage:

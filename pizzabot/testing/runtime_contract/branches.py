@@ -16,6 +16,7 @@ from pizzabot.testing.runtime_contract.kit import (
     conversation,
     frames_of,
     said,
+    said_text,
     turn,
 )
 from pizzabot.testing.scripted_model import Gate, Reply, ScriptedModel, chosen
@@ -186,7 +187,7 @@ def ends(frames: Iterable[Frame]) -> tuple[str, str]:
 
 
 def echoing() -> ScriptedModel:
-    return ScriptedModel(script=lambda heard: Reply(f"you said {content_text(heard[-1].content)}"))
+    return ScriptedModel(script=lambda heard: Reply(f"you said {said_text(heard[-1])}"))
 
 
 def up_to(number: int) -> Pairs:

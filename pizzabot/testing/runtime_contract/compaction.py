@@ -99,11 +99,11 @@ class CompactionContract(RuntimeContract):
     def test_a_context_that_grows_too_long_is_shortened_in_the_turn_and_told(self) -> None:
         async def scenario() -> None:
             model = summing_up()
-            choice = chosen(model, context_window=3000)
+            choice = chosen(model, context_window=6000)
             facts = []
             async with self.runtime(self.new_storage()) as runtime:
                 for number in range(8):
-                    question = said(f"question {number} {LONG}", f"u{number}")
+                    question = said(f"question {number} {2 * LONG}", f"u{number}")
                     frames = await frames_of(runtime.start(turn(choice, question, run_id=f"run-{number}")))
                     facts += [frame for frame in frames if frame.method == "custom"]
                     assert asked(model.calls[-1].messages)[-1][1].startswith(f"question {number} ")

@@ -7,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pizzabot_hookspecs import LOCAL
-from pizzabot_hookspecs.agent_runtimes import AgentRun, ChosenModel, Turn
+from pizzabot_hookspecs.agent_runtimes import AgentRun, ChosenModel, Roster, RuntimeServices, SubagentSpec, Turn
+from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.interrupts import IntentLog
+from pizzabot_hookspecs.storage_backends import GraphStorage
+from pizzabot_hookspecs.support.surroundings import without_surroundings
 from pizzabot_hookspecs.wire import Frame, JsonValue, Message, Namespace
 
 if TYPE_CHECKING:
@@ -41,6 +44,14 @@ class MemoryGraphStorage:
         if self._store is None:
             self._store = InMemoryStore()
         return self._store
+
+
+def services_of(
+    storage: GraphStorage, *, tools: Sequence[AgentTool] = (), subagents: Sequence[SubagentSpec] = ()
+) -> RuntimeServices:
+    """What a host hands to a runtime, with a roster that stays as it is."""
+    roster = Roster(fingerprint="the only one", tools=tuple(tools), subagents=tuple(subagents))
+    return RuntimeServices(graph_storage=storage, roster=lambda: roster)
 
 
 class RecordedIntents:
@@ -160,8 +171,14 @@ def conversation(values: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def asked(messages: Sequence[BaseMessage]) -> list[tuple[str, str]]:
-    """`(type, text)` of what a model was handed, without the system prompt."""
-    return [(message.type, content_text(message.content)) for message in messages if message.type != "system"]
+    """`(type, text)` of what a model was handed, without the system prompt and without what a runtime tells it of now
+    and here, in `<surroundings>` behind what was asked."""
+    return [(message.type, said_text(message)) for message in messages if message.type != "system"]
+
+
+def said_text(message: BaseMessage) -> str:
+    """The text of a message that a model was handed, without what a runtime has added."""
+    return without_surroundings(content_text(message.content))
 
 
 def model_of(*replies: Reply) -> tuple[ScriptedModel, ChosenModel]:

@@ -10,12 +10,12 @@ from pizzabot.testing.runtime_contract.base import RuntimeContract
 from pizzabot.testing.runtime_contract.kit import (
     CONCURRENT_TURNS,
     asked,
-    content_text,
     conversation,
     events,
     frames_of,
     model_of,
     said,
+    said_text,
     text_of,
     turn,
 )
@@ -152,7 +152,7 @@ class MemoryContract(RuntimeContract):
 
     def test_turns_on_many_threads_at_once_share_nothing(self) -> None:
         async def scenario() -> None:
-            model = ScriptedModel(script=lambda messages: Reply(f"you said {content_text(messages[-1].content)}"))
+            model = ScriptedModel(script=lambda messages: Reply(f"you said {said_text(messages[-1])}"))
             choice = chosen(model)
             async with self.runtime(self.new_storage()) as runtime:
 

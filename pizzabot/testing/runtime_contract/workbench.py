@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from langchain_core.tools import tool
 from langgraph.types import interrupt
 
-from pizzabot.testing.runtime_contract.kit import RecordedIntents
+from pizzabot.testing.runtime_contract.kit import RecordedIntents, services_of
 from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
 from pizzabot_hookspecs.agent_tools import DECISIONS, AgentTool
 from pizzabot_hookspecs.storage_backends import GraphStorage
@@ -45,9 +45,9 @@ class Workbench:
         """Everything on the bench for the orchestrator, or for a subagent `worker` and nothing for the orchestrator."""
         tools = (*self.tools, *more)
         if not subagent:
-            return RuntimeServices(graph_storage=storage, tools=tools)
+            return services_of(storage, tools=tools)
         worker = SubagentSpec(name="worker", description="does the work", prompt="You are the worker.", tools=tools)
-        return RuntimeServices(graph_storage=storage, subagents=(worker,))
+        return services_of(storage, subagents=(worker,))
 
     def _plain(self) -> list[AgentTool]:
         @tool

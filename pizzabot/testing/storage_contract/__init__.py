@@ -9,8 +9,8 @@
 `storage` returns an async context manager on what belongs to `path`: the same path again is the same storage. With
 `durable`, reopening must find everything; without, nothing. With `several_engines`, the tests of two engines on one
 store open it twice at once. `RunStoreContract` and `InterruptContract` are in it, and can be passed alone before the
-rest is there. The source of a test is the docstring of the method it names (`pizzabot_hookspecs.storage_backends`) and
-design/durable-runs.md.
+rest is there. The source of a test is the docstring of the method it names (`pizzabot_hookspecs.storage_backends`,
+`.file_storage`) and design/durable-runs.md.
 """
 
 from __future__ import annotations
@@ -22,8 +22,13 @@ from pathlib import Path
 from pizzabot.testing.interrupt_contract import InterruptContract
 from pizzabot.testing.run_store_contract import RunStoreContract
 from pizzabot.testing.storage_contract.adopting import AdoptingContract
+from pizzabot.testing.storage_contract.attachments import AttachmentContract
 from pizzabot.testing.storage_contract.deleting import DeletingContract
 from pizzabot.testing.storage_contract.facts import FactContract
+from pizzabot.testing.storage_contract.file_copies import FileCopyContract
+from pizzabot.testing.storage_contract.file_writing import FileWritingContract
+from pizzabot.testing.storage_contract.files import FileContract
+from pizzabot.testing.storage_contract.folder_grants import FolderGrantContract
 from pizzabot.testing.storage_contract.graph import GraphContract
 from pizzabot.testing.storage_contract.owners import ThreadOwnerContract
 from pizzabot.testing.storage_contract.preferences import SettingContract
@@ -43,6 +48,11 @@ class StorageContract(
     FactContract,
     TranscriptContract,
     AdoptingContract,
+    FileWritingContract,
+    FileContract,
+    FileCopyContract,
+    AttachmentContract,
+    FolderGrantContract,
     GraphContract,
     ReopeningContract,
     RunStoreContract,

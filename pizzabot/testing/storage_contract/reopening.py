@@ -63,6 +63,8 @@ class ReopeningContract(WholeSuite):
             await refused(kept[0].admit_run(new_run("r"), caller=LOCAL), Unavailable, "storage_closed")
             await refused(kept[0].transcript_index("t", caller=LOCAL), Unavailable, "storage_closed")
             await refused(kept[0].append_facts("t", [], caller=LOCAL), Unavailable, "storage_closed")
+            await refused(kept[0].files("t", turns=None, caller=LOCAL), Unavailable, "storage_closed")
+            await refused(kept[0].folder_grants(caller=LOCAL), Unavailable, "storage_closed")
             await refused(kept[0].checkpointer(), Unavailable, "storage_closed")
 
         self.play(tmp_path, first, second)

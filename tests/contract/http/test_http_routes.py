@@ -410,6 +410,17 @@ def test_the_schema_is_json_has_every_route_and_loads_nothing(serve):
             "/threads/{thread_id}/turns/{turn_id}/items", "/threads/{thread_id}/tool-calls/{call_id}/input",
             "/threads/{thread_id}/tool-calls/{call_id}/output", "/threads/{thread_id}/export",
             "/threads/{thread_id}/head", "/threads/{thread_id}/fork", "/threads/{thread_id}/compact",
+            "/attachments", "/attachments/{attachment_id}", "/threads/{thread_id}/uploads",
+            "/threads/{thread_id}/artifacts", "/threads/{thread_id}/artifacts/{file_path}",
+            "/threads/{thread_id}/artifact-versions/{file_path}", "/threads/{thread_id}/runs/{run_id}/changes",
+            "/threads/{thread_id}/runs/{run_id}/changes/{file_path}",
+            "/settings", "/memories", "/memories/{memory_id}",
+            "/local-folders", "/local-folders/browse", "/local-folders/{folder_id}",
+            "/skills", "/skills/generate", "/skills/import", "/skills/{skill_id}", "/skills/{skill_id}/enabled",
+            "/skills/{skill_id}/export", "/tools",
+            "/plugins/reload", "/plugins/import", "/plugins/{name}", "/plugins/{name}/refresh",
+            "/mcp-servers", "/mcp-servers/{server_id}", "/mcp-servers/{server_id}/enabled",
+            "/mcp-servers/{server_id}/reconnect", "/mcp-servers/{server_id}/tools",
         }  # fmt: skip
         events = document["paths"]["/threads/{thread_id}/stream/events"]["post"]
         assert "channels" in events["requestBody"]["content"]["application/json"]["schema"]["properties"]

@@ -19,11 +19,11 @@ from typing import Any
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 
-from pizzabot.testing.runtime_contract import call, decided, frames_of, model_of, request_for, said, turn
+from pizzabot.testing.runtime_contract import call, decided, frames_of, model_of, request_for, said, services_of, turn
 from pizzabot.testing.scripted_model import Reply
 from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
-from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
+from pizzabot_hookspecs.agent_runtimes import SubagentSpec
 from pizzabot_hookspecs.agent_tools import DECISIONS, AgentTool
 from pizzabot_hookspecs.wire import Namespace
 
@@ -111,9 +111,7 @@ async def runtime_in(
     storage = storage or FileStorage(folder / "storage")
     own = tuple(tools(folder, held=held))
     worker = SubagentSpec(name="worker", description="works", prompt="You work.", tools=own)
-    services = RuntimeServices(
-        graph_storage=storage, tools=() if subagent else own, subagents=(worker,) if subagent else ()
-    )
+    services = services_of(storage, tools=() if subagent else own, subagents=(worker,) if subagent else ())
     try:
         async with DeepAgentsRuntime(RuntimeSettings()) as runtime:
             await runtime.prepare(services)

@@ -11,13 +11,22 @@ from langchain_core.language_models.chat_model_stream import AsyncChatModelStrea
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langgraph_sdk.stream.decoders import MessagesDecoder
 
-from pizzabot.testing.runtime_contract import MemoryGraphStorage, call, frames_of, model_of, said, turn
+from pizzabot.testing.runtime_contract import (
+    MemoryGraphStorage,
+    call,
+    frames_of,
+    model_of,
+    said,
+    said_text,
+    services_of,
+    turn,
+)
 from pizzabot.testing.runtime_contract.workbench import Workbench
 from pizzabot.testing.scripted_model import Reply, ScriptedModel, chosen
 from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
 from pizzabot_hookspecs import LOCAL
-from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
+from pizzabot_hookspecs.agent_runtimes import SubagentSpec
 from pizzabot_hookspecs.wire import Frame
 
 NAME = "Ada's worker"
@@ -32,13 +41,13 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
 async def with_a_worker() -> AsyncIterator[DeepAgentsRuntime]:
     worker = SubagentSpec(name=NAME, description="works", prompt="You work.", tools=tuple(Workbench().tools))
     async with DeepAgentsRuntime(RuntimeSettings()) as runtime:
-        await runtime.prepare(RuntimeServices(graph_storage=MemoryGraphStorage(), subagents=(worker,)))
+        await runtime.prepare(services_of(MemoryGraphStorage(), subagents=(worker,)))
         yield runtime
 
 
 def delegating(messages: Sequence[BaseMessage]) -> Reply:
     results = [message for message in messages if isinstance(message, ToolMessage)]
-    if any(isinstance(message, HumanMessage) and message.text == "look around" for message in messages):
+    if any(isinstance(message, HumanMessage) and said_text(message) == "look around" for message in messages):
         return Reply("seen") if results else Reply("hm", tool_calls=[call("look", "looked", what="x")])
     task = call("task", "delegated", description="look around", subagent_type=NAME)
     return Reply("it is done") if results else Reply("let me ask", tool_calls=[task])

@@ -52,7 +52,7 @@ def forge() -> str:
 
 
 def test_a_turn_that_outgrows_the_window_keeps_its_request(tmp_path: Path) -> None:
-    pages = 12
+    pages = 24
 
     def script(heard: Sequence[BaseMessage]) -> Reply:
         if len(heard) == 1:
@@ -65,7 +65,7 @@ def test_a_turn_that_outgrows_the_window_keeps_its_request(tmp_path: Path) -> No
         model = ScriptedModel(script=script)
         async with runtime_over(tmp_path / "storage", read) as runtime:
             request = said("READ IT ALL AND COUNT")
-            frames = await frames_of(runtime.start(turn(chosen(model, context_window=3000), request)))
+            frames = await frames_of(runtime.start(turn(chosen(model, context_window=6000), request)))
             state = await runtime.state("thread-1", caller=LOCAL)
         assert sum(frame.data.get("name") == "pizzabot.context" for frame in frames) >= 2
         answering = [asked(each.messages) for each in model.calls if each.tools]

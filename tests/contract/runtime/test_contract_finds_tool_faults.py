@@ -42,8 +42,10 @@ def with_tools(change: Callable[[AgentTool], AgentTool]) -> type[DeepAgentsRunti
 
     class Faulty(DeepAgentsRuntime):
         async def prepare(self, services: RuntimeServices, /) -> None:
-            team = [replace(one, tools=tuple(map(change, one.tools))) for one in services.subagents]
-            await super().prepare(replace(services, tools=[*map(change, services.tools)], subagents=team))
+            given = services.roster()
+            team = [replace(one, tools=tuple(map(change, one.tools))) for one in given.subagents]
+            changed = replace(given, tools=[*map(change, given.tools)], subagents=team)
+            await super().prepare(replace(services, roster=lambda: changed))
 
     return Faulty
 

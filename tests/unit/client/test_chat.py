@@ -420,6 +420,32 @@ CHOICE = {
     "kind": "input",
     "payload": {"question": "How many?", "answer_schema": {"type": "integer"}},
 }
+SIZES = [{"id": "s", "label": "Small"}, {"id": "l", "label": "Large"}]
+SIZE = {
+    "interruptId": "q5",
+    "kind": "input",
+    "payload": {
+        "version": 1,
+        "mode": "choice_with_other",
+        "question": "Which size?",
+        "options": SIZES,
+        "text": "Which size?\n1. Small\n2. Large\nOr answer in your own words.",
+    },
+}
+TABLE = {
+    "interruptId": "q6",
+    "kind": "input",
+    "payload": {
+        "version": 2,
+        "mode": "form",
+        "question": "Book a table",
+        "text": "Book a table:\n- how many you are\n- whether it may be inside",
+        "fields": [
+            {"name": "people", "label": "People", "type": "number", "required": True},
+            {"name": "inside", "label": "Inside", "type": "checkbox"},
+        ],
+    },
+}
 RECOVERY = {
     "interruptId": "q4",
     "kind": "recovery",
@@ -529,6 +555,78 @@ def test_questions_are_answered_in_text_or_json(server: Any, terminal: Terminal)
     terminal.type("2\n")
     terminal.wait_for("went on \r\n")
     assert server.answers == ["large", 2]
+
+
+def test_a_choice_and_a_form_are_shown_in_words_and_answered_line_by_line(server: Any, terminal: Terminal) -> None:
+    waiting_for(server, SIZE, TABLE)
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    shown = terminal.wait_for("answer (a number, or your own words): ")
+    assert "· Which size?\r\n  1. Small\r\n  2. Large\r\n  Or answer in your own words.\r\n" in shown
+    terminal.type("2\n")
+    shown = terminal.wait_for("Enter fills in the form; or answer in your own words: ")
+    assert "· Large\r\n" in shown
+    assert "· Book a table:\r\n  - how many you are\r\n" in shown
+    terminal.type("\n")
+    terminal.wait_for("People (a number, required): ")
+    terminal.type("many\n")
+    assert "People must be a number" in terminal.wait_for("People (a number, required): ")
+    terminal.type("3\n")
+    terminal.wait_for("Inside (yes or no) [y/N]: ")
+    terminal.type("y\n")
+    terminal.wait_for("went on \r\n")
+    assert server.answers == [
+        {"kind": "option", "id": "l"},
+        {"kind": "form", "values": {"people": 3, "inside": True}},
+    ]
+
+
+def test_a_form_that_the_server_refuses_is_shown_its_faults_and_may_be_answered_in_words(
+    server: Any, terminal: Terminal
+) -> None:
+    waiting_for(server, TABLE)
+    server.refusals = [("invalid_decision", "the answer does not fit, and the question stays open: people is taken")]
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    for number, typed in enumerate(("", "just me")):
+        terminal.wait_for("or answer in your own words: ")
+        terminal.type(f"{typed}\n")
+        if not number:
+            terminal.wait_for("People (a number, required): ")
+            terminal.type("1\n")
+            terminal.wait_for("[y/N]: ")
+            terminal.type("\n")
+            terminal.wait_for("people is taken")
+    terminal.wait_for("went on \r\n")
+    assert server.answers == [{"kind": "message", "value": "just me"}]
+
+
+def test_ctrl_d_in_the_middle_of_a_form_leaves_it_open_and_answer_asks_it_again(
+    server: Any, terminal: Terminal
+) -> None:
+    waiting_for(server, TABLE)
+    terminal.wait_for("> ")
+    terminal.type("hi\n")
+    terminal.wait_for("or answer in your own words: ")
+    terminal.type("\n")
+    terminal.wait_for("People (a number, required): ")
+    terminal.type("\x04")
+    terminal.wait_for("· left open")
+    terminal.wait_for("[waits for you: /answer]")
+    terminal.wait_for("> ")
+    assert server.answers == []
+    terminal.type("/answer\n")
+    terminal.wait_for("or answer in your own words: ")
+    terminal.type("three of us\n")
+    terminal.wait_for("went on \r\n")
+    assert server.answers == [{"kind": "message", "value": "three of us"}]
+
+
+def test_a_question_without_a_terminal_is_exit_1_with_the_command_that_asks_it(server: Any, chat: Any) -> None:
+    waiting_for(server, TABLE)
+    done = chat("hi", "--url", server.url, "--thread", "mine")
+    assert (done.returncode, server.answers) == (1, [])
+    assert "answer it on a terminal: pizzabot chat --thread mine" in last_line(done)
 
 
 def test_after_a_crash_the_person_chooses(server: Any, terminal: Terminal) -> None:

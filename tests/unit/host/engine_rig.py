@@ -11,12 +11,16 @@ import structlog
 
 from pizzabot.host.activity import ActivityBoard
 from pizzabot.host.conversations import conversations
+from pizzabot.host.files.pool import FilePool
 from pizzabot.host.ids import uuid7
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.filters import CHANNELS
 from pizzabot.host.runs.hub import Hub
 from pizzabot.host.runs.policies import Policies
-from pizzabot.host.runs.pump import PumpServices
+from pizzabot.host.runs.pump_services import PumpServices
+from pizzabot.host.transcripts.reading import TranscriptReader
+from pizzabot.host.workspace.parts import FileParts
+from pizzabot.host.workspace.use_case import HostWorkspace
 from pizzabot_builtin_plugins.sqlite_storage.settings import SqliteSettings
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL
@@ -54,8 +58,9 @@ def open_storage(path):
 
 
 @asynccontextmanager
-async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=None):
-    """The parts of a host around one engine. `close=False`: storage stays open. `crash`: no run is given back."""
+async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=None, data_root=None, folders=None):
+    """The parts of a host around one engine. `close=False`: storage stays open. `crash`: no run is given back. With
+    `data_root` threads have files."""
     storage = storage or open_storage(path)
     await storage.__aenter__()
     hub, models, finished, started = Hub(), OneModel(), [], []
@@ -64,6 +69,17 @@ async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=
     async def ready():
         return runtime
 
+    pool, reader = FilePool(), TranscriptReader(storage)
+    files = data_root and FileParts(
+        storage=storage,
+        hub=hub,
+        turns=reader,
+        data_root=data_root,
+        pool=pool,
+        clock=time.time,
+        logger=_LOGGER,
+        folders=folders,
+    )
     engine = RunEngine(
         PumpServices(
             storage=storage,
@@ -74,6 +90,7 @@ async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=
             clock=time.time,
             redact=str,
             logger=_LOGGER,
+            **({"files": files.of_turn, "changes": files.told_changes} if files else {}),
         ),
         server_id=uuid7(),
         finished=finished.append,
@@ -88,7 +105,11 @@ async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=
         runtime=ready,
         changed=activity.changed,
         clock=time.time,
+        reader=reader,
+        files=files,
     )
+    if files:
+        files.start()
     try:
         yield SimpleNamespace(
             storage=storage,
@@ -102,12 +123,17 @@ async def rig(path, runtime, *, storage=None, close=True, crash=False, policies=
             finished=finished,
             started=started,
             activity=activity,
+            files=files,
+            workspace=files and HostWorkspace(files.versions, files.paths, files.changes, engine),
         )
     finally:
         if crash:
             storage.release_runs = not_released
         hub.close()
         await engine.shutdown()
+        if files:
+            await files.stop()
+        pool.close()
         if close:
             await storage.__aexit__(None, None, None)
 

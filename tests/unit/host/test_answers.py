@@ -188,3 +188,45 @@ def test_an_answer_has_a_limit_and_its_surrogates_are_replaced():
     with pytest.raises(InvalidRequest):
         checked_answer(interrupt(InterruptKind.INPUT, {}), "x" * 300_000)
     assert checked_answer(interrupt(InterruptKind.INPUT, {}), "a\ud83d") == "a\ufffd"
+
+
+FORM = {
+    "version": 2,
+    "mode": "form",
+    "question": "Book a table",
+    "fields": [
+        {"name": "people", "label": "People", "type": "number", "required": True},
+        {"name": "terms", "label": "I agree", "type": "checkbox", "required": True},
+    ],
+}
+
+
+def test_a_question_with_a_mode_takes_one_canonical_answer_and_names_faults_by_the_forms_own_names():
+    question = interrupt(InterruptKind.INPUT, FORM)
+    values = {"people": 2, "terms": True}
+    assert checked_answer(question, {"kind": "form", "values": values}) == {"kind": "form", "values": values}
+    with pytest.raises(InvalidRequest) as refused:
+        checked_answer(question, {"kind": "form", "values": {"people": "two", "more": 1}})
+    assert refused.value.code == "invalid_decision"
+    assert refused.value.fields == {"people": "not_a_number", "terms": "required", "more": "unknown_field"}
+
+
+def test_of_several_answers_the_faults_are_below_their_own_place():
+    with pytest.raises(InvalidRequest) as refused:
+        checked_answer(interrupt(InterruptKind.INPUT, FORM), {"values": {"people": 2}}, field="responses.1.response")
+    assert refused.value.fields == {"responses.1.response.terms": "required"}
+    assert refused.value.detail.startswith("responses.1.response: ")
+
+
+@pytest.mark.parametrize("payload", [FORM, {**FORM, "mode": "free_text"}, {**FORM, "version": 9, "fields": 3}])
+def test_a_plain_text_answers_a_question_of_every_mode(payload):
+    question = interrupt(InterruptKind.INPUT, payload)
+    assert accepts_text(question)
+    for given in ("two, please", {"value": "two, please"}):
+        assert checked_answer(question, given) == {"kind": "message", "value": "two, please"}
+
+
+def test_a_question_that_brings_a_schema_is_checked_by_it_whatever_else_it_has():
+    question = interrupt(InterruptKind.INPUT, {**FORM, "answer_schema": {"type": "integer"}})
+    assert checked_answer(question, 3) == 3
+    assert not accepts_text(question)

@@ -22,7 +22,8 @@ KEYS = (
     "run_id", "keys", "responses", "response", "interrupt_id", "interruptId", "decisions", "decision", "choice",
     "message", "edited_action", "editedAction", "editedArgs", "editedName", "name", "args", "update", "goto",
     "action_requests", "review_configs", "action_name", "allowed_decisions", "args_schema", "answer_schema",
-    "properties", "additionalProperties", "$ref", "items", "anyOf", "required",
+    "properties", "additionalProperties", "$ref", "items", "anyOf", "required", "version", "mode", "kind", "value",
+    "values", "size",
 )  # fmt: skip
 WORDS = (
     "user", "human", "text", "file", "attachment://a", "enqueue", "approve", "edit", "reject", "respond", "retry",
@@ -46,7 +47,8 @@ CODES = {"invalid_argument", "invalid_id", "thread_id_mismatch", "not_supported"
 
 ACTION = {"name": "send", "args": {"to": "a"}, "args_schema": {"properties": {"to": {"type": "string"}}}}
 REVIEW = {"action_name": "send", "allowed_decisions": ["approve", "edit", "reject", "respond"]}
-PAYLOADS = OBJECTS | st.just({"action_requests": [ACTION], "review_configs": [REVIEW]})
+FORM = {"version": 2, "mode": "form", "fields": [{"name": "size", "type": "select", "options": ["s", "l"]}]}
+PAYLOADS = OBJECTS | st.just({"action_requests": [ACTION], "review_configs": [REVIEW]}) | st.just(FORM)
 
 
 def answered(call, *given, **named):
@@ -89,6 +91,8 @@ def test_any_parameters_are_answers_or_are_refused(params):
 @example(kind=InterruptKind.INPUT, payload={"answer_schema": {"pattern": "("}}, response="x")
 @example(kind=InterruptKind.INPUT, payload={"answer_schema": {"$ref": "#"}}, response="x")
 @example(kind=InterruptKind.RECOVERY, payload={}, response={"choice": ["retry"]})
+@example(kind=InterruptKind.INPUT, payload={"version": [], "mode": {}}, response={"kind": {}})
+@example(kind=InterruptKind.INPUT, payload=FORM, response={"kind": "form", "values": {"size": [{}], "\ud83d": 1}})
 def test_any_response_to_any_question_is_an_answer_or_is_refused(kind, payload, response):
     interrupt = Interrupt(
         interrupt_id="i", run_id="r", thread_id="t", owner="local", kind=kind, payload=payload, namespace=(),

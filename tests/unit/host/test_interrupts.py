@@ -333,6 +333,23 @@ def test_a_plain_message_answers_the_newest_question(tmp_path):
     run(scene())
 
 
+def test_a_file_is_no_answer_and_several_messages_are_one(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime()) as parts:
+            (interrupt_id,) = await asked(parts, "t", "question who?")
+            file = {"type": "file", "url": "attachment://a1", "mediaType": "image/png"}
+            refused = await start(parts, "t", [{"type": "text", "text": "her"}, file])
+            assert (refused["error"], refused["fields"]) == ("interrupt_pending", {"interrupt_ids": interrupt_id})
+            said = [{"role": "user", "content": text} for text in ("Ada", "Lovelace")]
+            body = {"id": 1, "method": "run.start", "params": {"input": {"messages": said}}}
+            answer = (await parts.runs.command("t", body, caller=LOCAL)).envelope
+            await settled(parts, answer["result"]["run_id"])
+            row = await parts.storage.interrupt(interrupt_id, caller=LOCAL)
+            assert (row.state, row.answer) == ("decided", "Ada\n\nLovelace")
+
+    run(scene())
+
+
 def test_an_approval_outlives_the_server(tmp_path):
     async def scene():
         memory = ScriptedMemory()

@@ -35,10 +35,10 @@ def test_a_header_says_name_architecture_and_context(tmp_path: Path, make_gguf: 
 
 
 @pytest.mark.parametrize(
-    ("template", "tools"), [(None, None), ("{{ messages }}", False), ("{% if tools %}{{ tools }}{% endif %}", True)]
+    ("template", "tools"), [(None, False), ("{{ messages }}", False), ("{% if tools %}{{ tools }}{% endif %}", True)]
 )
 def test_tools_are_supported_when_the_template_lays_them_out(
-    tmp_path: Path, make_gguf: Make, template: str | None, tools: bool | None
+    tmp_path: Path, make_gguf: Make, template: str | None, tools: bool
 ) -> None:
     assert read_header(written(tmp_path, make_gguf(template=template))).supports_tools is tools
 

@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 from pizzabot_builtin_plugins.deepagents_runtime.decisions import decision_of
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import approval_fault, tool_set
 from pizzabot_hookspecs import InvalidRequest
-from pizzabot_hookspecs.agent_runtimes import SubagentSpec
+from pizzabot_hookspecs.agent_runtimes import Roster, SubagentSpec
 from pizzabot_hookspecs.agent_tools import DECISIONS, AgentTool
 
 
@@ -76,18 +76,19 @@ def own_task(to: str) -> str:
 def test_an_approval_that_nobody_can_give_makes_the_tool_unavailable(approval: Any, fault: str | None) -> None:
     rule = AgentTool(tool=send, approval=None if approval is None else frozenset(approval))
     assert (approval_fault(rule) is None) == (fault is None)
-    assert set(tool_set([rule], []).tools) == (set() if fault else {"send"})
+    assert set(tool_set(Roster(tools=[rule])).tools) == (set() if fault else {"send"})
     assert fault is None or fault in str(approval_fault(rule))
 
 
-def test_the_name_task_is_taken_only_where_somebody_can_be_delegated_to() -> None:
-    rules = [AgentTool(tool=own_task), AgentTool(tool=send)]
+def test_no_tool_of_a_plugin_has_the_name_of_one_of_the_runtimes_own() -> None:
+    rules = (AgentTool(tool=own_task), AgentTool(tool=send))
     spec = SubagentSpec(name="w", description="d", prompt="p", tools=(AgentTool(tool=own_task),))
-    assert set(tool_set(rules, []).tools) == {"task", "send"}
-    assert set(tool_set(rules, [spec]).tools) == {"send"}
-    assert set(tool_set(rules, [spec]).subagents[0].tools) == {"task"}
+    found = tool_set(Roster(tools=rules, subagents=(spec,)))
+    assert set(found.tools) == {"send"}
+    assert found.subagents == ()
+    assert [(skill.name, skill.state) for skill in found.unready] == [("w", "unavailable")]
 
 
 def test_of_two_subagents_of_a_name_the_first_stays() -> None:
     specs = [SubagentSpec(name="w", description=text, prompt="p") for text in ("first", "second")]
-    assert [subagent.description for subagent in tool_set([], specs).subagents] == ["first"]
+    assert [subagent.description for subagent in tool_set(Roster(subagents=specs)).subagents] == ["first"]

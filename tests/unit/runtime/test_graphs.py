@@ -12,7 +12,10 @@ import pytest
 
 from pizzabot.testing.scripted_model import ScriptedModel, chosen
 from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
 from pizzabot_hookspecs.agent_runtimes import ChosenModel
+
+NOTHING = ToolSet()
 
 
 def model(model_id: str = "scripted:a", *, supports_tools: bool | None = None) -> ChosenModel:
@@ -31,8 +34,8 @@ def test_a_graph_is_built_once_per_model_and_ability() -> None:
 
     async def scenario(shelf: GraphShelf) -> None:
         one, other = model(), model(supports_tools=False)
-        graphs = await asyncio.gather(shelf.graph(one), shelf.graph(one), shelf.graph(other))
-        assert graphs[0] is graphs[1] is await shelf.graph(one)
+        graphs = await asyncio.gather(shelf.graph(one, NOTHING), shelf.graph(one, NOTHING), shelf.graph(other, NOTHING))
+        assert graphs[0] is graphs[1] is await shelf.graph(one, NOTHING)
         assert graphs[2] is not graphs[0]
         assert built == [one, other]
 
@@ -42,16 +45,16 @@ def test_a_graph_is_built_once_per_model_and_ability() -> None:
 def test_a_model_without_tools_has_a_second_graph_for_turns_that_go_on_and_one_with_tools_has_not() -> None:
     async def scenario(shelf: GraphShelf) -> None:
         plain, able = model(supports_tools=False), model()
-        assert await shelf.graph(plain) == [False]
-        assert await shelf.graph(plain, going_on=True) == [True]
-        assert await shelf.graph(able, going_on=True) is await shelf.graph(able)
+        assert await shelf.graph(plain, NOTHING) == [False]
+        assert await shelf.graph(plain, NOTHING, going_on=True) == [True]
+        assert await shelf.graph(able, NOTHING, going_on=True) is await shelf.graph(able, NOTHING)
 
-    with_shelf(scenario, lambda _choice, going_on: [going_on])
+    with_shelf(scenario, lambda _choice, going_on, tools: [going_on])
 
 
 def test_a_model_that_the_host_built_anew_gets_a_graph_of_its_own() -> None:
     async def scenario(shelf: GraphShelf) -> None:
-        assert await shelf.graph(model()) is not await shelf.graph(model())
+        assert await shelf.graph(model(), NOTHING) is not await shelf.graph(model(), NOTHING)
 
     with_shelf(scenario, lambda choice, **_: [choice])
 
@@ -62,7 +65,7 @@ def test_the_graph_that_was_used_longest_ago_is_let_go_first() -> None:
     async def scenario(shelf: GraphShelf) -> None:
         first, second, third = (model(f"scripted:{name}") for name in "abc")
         for choice in (first, second, first, third, first, second):
-            await shelf.graph(choice)
+            await shelf.graph(choice, NOTHING)
         assert built == ["scripted:a", "scripted:b", "scripted:c", "scripted:b"]
         assert len(shelf) == 2
 
@@ -72,19 +75,19 @@ def test_the_graph_that_was_used_longest_ago_is_let_go_first() -> None:
 def test_one_who_stops_waiting_does_not_stop_the_others() -> None:
     go = threading.Event()
 
-    def build(choice: ChosenModel, *, going_on: bool) -> Any:
+    def build(choice: ChosenModel, *, going_on: bool, tools: ToolSet) -> Any:
         go.wait()
         return [choice]
 
     async def scenario(shelf: GraphShelf) -> None:
         choice = model()
-        waiting = [asyncio.ensure_future(shelf.graph(choice)) for _ in range(2)]
+        waiting = [asyncio.ensure_future(shelf.graph(choice, NOTHING)) for _ in range(2)]
         await asyncio.sleep(0)
         waiting[0].cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting[0]
         go.set()
-        assert (await waiting[1]) is await shelf.graph(choice)
+        assert (await waiting[1]) is await shelf.graph(choice, NOTHING)
 
     with_shelf(scenario, build)
 
@@ -92,7 +95,7 @@ def test_one_who_stops_waiting_does_not_stop_the_others() -> None:
 def test_a_build_that_fails_is_tried_again_by_the_next_turn() -> None:
     attempts: list[int] = []
 
-    def build(choice: ChosenModel, *, going_on: bool) -> Any:
+    def build(choice: ChosenModel, *, going_on: bool, tools: ToolSet) -> Any:
         attempts.append(1)
         if len(attempts) == 1:
             raise ValueError("no such model")
@@ -101,7 +104,7 @@ def test_a_build_that_fails_is_tried_again_by_the_next_turn() -> None:
     async def scenario(shelf: GraphShelf) -> None:
         choice = model()
         with pytest.raises(ValueError, match="no such model"):
-            await shelf.graph(choice)
-        assert await shelf.graph(choice)
+            await shelf.graph(choice, NOTHING)
+        assert await shelf.graph(choice, NOTHING)
 
     with_shelf(scenario, build)

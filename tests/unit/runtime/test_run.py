@@ -20,6 +20,7 @@ from pizzabot.testing.runtime_contract import (
     frames_of,
     model_of,
     said,
+    services_of,
     text_of,
     turn,
 )
@@ -40,9 +41,7 @@ def run(scenario: Coroutine[Any, Any, None]) -> None:
 
 @asynccontextmanager
 async def prepared(*tools: BaseTool) -> AsyncIterator[DeepAgentsRuntime]:
-    services = RuntimeServices(
-        graph_storage=MemoryGraphStorage(), tools=[AgentTool(tool=tool, repeatable=True) for tool in tools]
-    )
+    services = services_of(MemoryGraphStorage(), tools=[AgentTool(tool=tool, repeatable=True) for tool in tools])
     async with DeepAgentsRuntime(RuntimeSettings()) as runtime:
         await runtime.prepare(services)
         yield runtime

@@ -59,8 +59,6 @@ def test_a_write_that_does_not_say_which_of_two_nodes_it_is_is_refused() -> None
     ("values", "field"),
     [
         ({"files": 3}, "files"),
-        ({"files": {"/a.txt": 3}}, "files./a.txt"),
-        ({"files": {"/a.txt": {"content": 3, "encoding": "utf-8"}}}, "files./a.txt.content"),
         ({"jump_to": "end"}, "jump_to"),
         ({"_summarization_session_id": "x"}, "_summarization_session_id"),
         ({"__pregel_tasks": []}, "__pregel_tasks"),

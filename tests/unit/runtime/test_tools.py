@@ -29,6 +29,7 @@ from pizzabot.testing.runtime_contract import (
     request_for,
     requests,
     said,
+    services_of,
     text_of,
     tool_results,
     turn,
@@ -39,7 +40,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntim
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
 from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import BEGUN_RESULT
 from pizzabot_hookspecs import LOCAL, Conflict, InvalidRequest
-from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
+from pizzabot_hookspecs.agent_runtimes import RUNTIME_TOOLS, SubagentSpec
 from pizzabot_hookspecs.agent_tools import DECISIONS, AgentTool
 from pizzabot_hookspecs.support import processes
 from pizzabot_hookspecs.wire import ThreadState
@@ -54,7 +55,7 @@ async def prepared(
     *tools: BaseTool, gated: Sequence[BaseTool] = (), team: Sequence[SubagentSpec] = (), logger: Any = None
 ) -> AsyncIterator[DeepAgentsRuntime]:
     handed = [AgentTool(tool=own) for own in tools] + [AgentTool(tool=own, approval=DECISIONS) for own in gated]
-    services = RuntimeServices(graph_storage=MemoryGraphStorage(), tools=handed, subagents=team)
+    services = services_of(MemoryGraphStorage(), tools=handed, subagents=team)
     async with DeepAgentsRuntime(RuntimeSettings(), logger=logger, redact=without_secrets) as runtime:
         await runtime.prepare(services)
         yield runtime
@@ -414,7 +415,9 @@ def test_what_is_left_out_is_logged_with_its_reason() -> None:
         async with prepared(send, send, team=team, logger=log) as runtime:
             model, choice = model_of(Reply("Hello"))
             await frames_of(runtime.start(turn(choice, said("hi"))))
-        assert sorted(model.calls[0].tools) == ["send", "task"]
+        assert set(model.calls[0].tools) - RUNTIME_TOOLS == {"send"}
+        assert "task" in model.calls[0].tools
+        assert "broken" in model.calls[0].messages[0].text
         assert [(event, facts.get("subagent") or facts.get("tool")) for event, facts in log.warnings] == [
             ("runtime.subagent_unavailable", "broken"),
             ("runtime.tool_unavailable", "send"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pizzabot.testing.runtime_contract import RecordedIntents, asked
+from pizzabot.testing.runtime_contract import RecordedIntents, asked, said_text
 from pizzabot.testing.scripted_model import Call, Reply, ScriptedModel, chosen
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
 from pizzabot_hookspecs.model_providers import ModelDescriptor
@@ -20,11 +20,16 @@ def handed(model: ScriptedModel, *, supports_tools: bool | None, going_on: bool 
 
     from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
     from pizzabot_builtin_plugins.deepagents_runtime.intents import IntentLedger
+    from pizzabot_builtin_plugins.deepagents_runtime.middleware import Workshop
     from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
     from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 
     graph = build_graph(
-        chosen(model, supports_tools=supports_tools), tools=ToolSet(), checkpointer=InMemorySaver(), going_on=going_on
+        chosen(model, supports_tools=supports_tools),
+        tools=ToolSet(),
+        workshop=Workshop(),
+        checkpointer=InMemorySaver(),
+        going_on=going_on,
     )
     config: Any = {"configurable": {"thread_id": "t"}}
     tools = TurnTools(thread_id="t", log=RecordedIntents(), ledger=IntentLedger())
@@ -35,7 +40,7 @@ def handed(model: ScriptedModel, *, supports_tools: bool | None, going_on: bool 
 @pytest.mark.parametrize("going_on", [False, True])
 def test_a_model_without_tool_calling_gets_a_prompt_of_at_most_300_characters_and_no_tools(*, going_on: bool) -> None:
     call = handed(ScriptedModel(script=[Reply("hello")]), supports_tools=False, going_on=going_on)
-    assert [message.content for message in call.messages] == [prompts.CONVERSATION, "hi"]
+    assert [said_text(message) for message in call.messages] == [prompts.CONVERSATION, "hi"]
     assert len(prompts.CONVERSATION) <= 300
     assert call.tools == ()
 
@@ -51,7 +56,7 @@ def test_a_model_without_tool_calling_gets_a_prompt_of_at_most_300_characters_an
         ("ollama", "qwen3:4b"),
     ],
 )
-def test_a_model_with_tool_calling_gets_our_prompt_alone_and_no_tools_of_the_libraries(
+def test_a_model_with_tool_calling_gets_our_prompt_alone_and_exactly_our_tools(
     provider: str, model_name: str, supports_tools: bool | None
 ) -> None:
     model = ScriptedModel(script=[Reply("hello")], provider=provider, model_name=model_name)
@@ -59,11 +64,11 @@ def test_a_model_with_tool_calling_gets_our_prompt_alone_and_no_tools_of_the_lib
     assert [message.type for message in call.messages] == ["system", "human"]
     assert call.messages[0].content == prompts.AGENT
     assert asked(call.messages) == [("human", "hi")]
-    assert call.tools == ()
+    assert sorted(call.tools) == ["ask_user", "edit_file", "eval", "glob", "grep", "ls", "read_file", "write_file"]
 
 
 def test_a_model_that_calls_a_withheld_tool_by_guessing_is_told_that_there_is_none() -> None:
-    names = ("read_file", "task", "write_todos", "execute")
+    names = ("delete", "task", "write_todos", "execute")
     guesses = [{"name": name, "args": {}, "id": name, "type": "tool_call"} for name in names]
     model = ScriptedModel(script=[Reply("", tool_calls=guesses), Reply("I see")])
     handed(model, supports_tools=True)
@@ -100,11 +105,12 @@ def test_a_plain_conversation_stays_within_a_small_window_and_forgets_nothing_of
     from langgraph.checkpoint.memory import InMemorySaver
 
     from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
+    from pizzabot_builtin_plugins.deepagents_runtime.middleware import Workshop
     from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
 
     model = ScriptedModel(script=lambda _: Reply("ok"))
     choice = chosen(model, supports_tools=False, context_window=200)
-    graph = build_graph(choice, tools=ToolSet(), checkpointer=InMemorySaver())
+    graph = build_graph(choice, tools=ToolSet(), workshop=Workshop(), checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
 
     async def talk() -> int:

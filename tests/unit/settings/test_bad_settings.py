@@ -93,7 +93,7 @@ def test_a_path_through_a_file_is_unreadable(tmp_path: Path) -> None:
         ("[plugins]\ndisabled = []\n", "plugins.disabled", "did you mean plugins.disable?"),
         ("[plugins.ollama]\n", "plugins.ollama", "there are disable, discover, only, strict"),
         ('[logging]\nlvel = "x"\n', "logging.lvel", "did you mean logging.level?"),
-        ("zzz = 1\n", "zzz", "there are admission_policies, agent_tools, commands, data_root"),
+        ("zzz = 1\n", "zzz", "there are admission_policies, agent_middleware, agent_tools, bundles, commands"),
     ],
 )
 def test_an_unknown_setting_is_told_with_what_was_meant(tmp_path: Path, text: str, name: str, hint: str) -> None:

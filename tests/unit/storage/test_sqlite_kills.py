@@ -20,6 +20,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from pizzabot_builtin_plugins.sqlite_storage.storage import SqliteStorage
 from pizzabot_hookspecs import LOCAL
+from pizzabot_hookspecs.file_storage import FileVersion, NewFileVersion
 from pizzabot_hookspecs.interrupts import Decision, InterruptKind, NewInterrupt
 from pizzabot_hookspecs.storage_backends import (
     MergedEvents, NewEvent, NewRun, Run, RunStatus, StoredEvent, ThreadCopy, TurnRow,
@@ -36,7 +37,14 @@ def copy():
         StoredEvent(seq=seq, thread_id="copy", run_id="copied", method="m", data=b"%d" % seq, timestamp=1)
         for seq in range(1, 101)
     ]
-    return ThreadCopy(thread_id="copy", title="copy", model_id="a:b", runs=[run], events=log)
+    files = [
+        FileVersion(
+            thread_id="copy", path="/a", version=seq, sha256="f", size=1, media_type="text/plain", author="agent",
+            turn_id=None, run_id="copied", seq=seq, created_at=1.0,
+        )
+        for seq in range(1, 11)
+    ]
+    return ThreadCopy(thread_id="copy", title="copy", model_id="a:b", runs=[run], events=log, files=files)
 
 def turns(rev):
     return [
@@ -65,6 +73,12 @@ CALLS = {
         caller=LOCAL,
     ),
     "facts": lambda storage: storage.append_facts("busy", events("x", "y"), caller=LOCAL),
+    "file": lambda storage: storage.put_file(
+        NewFileVersion(
+            thread_id="busy", path="/a", sha256="f", size=1, media_type="text/plain", author="agent", run_id="running",
+        ),
+        events("file")[0], epoch=1, caller=LOCAL,
+    ),
     "put": lambda storage: storage.put_transcript(
         "old", turns(2), after=1, cursor=2, summary=b"2", caller=LOCAL
     ),
@@ -190,12 +204,27 @@ async def adopted(storage: SqliteStorage) -> bool:
     thread = await storage.thread("copy", caller=LOCAL)
     run = await storage.run("copied", caller=LOCAL)
     log = [event.data for event in await storage.events("copy", after=0, limit=1_000, caller=LOCAL)]
+    files = await storage.file_versions("copy", "/a", limit=100, caller=LOCAL)
     if thread is None:
-        assert (run, log) == (None, [])
+        assert (run, log, list(files)) == (None, [], [])
         return False
     assert run is not None
     assert (run.first_seq, thread.next_seq, thread.model_id) == (1, 101, "a:b")
     assert log == [b"%d" % seq for seq in range(1, 101)]
+    assert [file.version for file in files] == list(range(10, 0, -1))
+    return True
+
+
+async def written(storage: SqliteStorage) -> bool:
+    log = [(event.seq, event.data) for event in await storage.events("busy", after=0, limit=100, caller=LOCAL)]
+    thread = await storage.thread("busy", caller=LOCAL)
+    assert thread is not None
+    files = [(file.version, file.seq) for file in await storage.files("busy", turns=None, caller=LOCAL)]
+    if not files:
+        assert (log, thread.next_seq) == ([(1, b"first")], 2)
+        return False
+    assert (log, thread.next_seq) == ([(1, b"first"), (2, b"file")], 3)
+    assert files == [(1, 2)]
     return True
 
 
@@ -204,6 +233,7 @@ LOOKS = {
     "finish": finished,
     "merge": merged,
     "facts": told,
+    "file": written,
     "put": put,
     "drop": dropped,
     "adopt": adopted,

@@ -19,13 +19,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 from engine_rig import EVERYTHING, collect_until, log_of, open_storage, rig, start
 from fold_frames import frame_of, without_bulk
 
-from pizzabot.testing.runtime_contract.kit import call, decided
+from pizzabot.testing.runtime_contract.kit import call, decided, services_of
 from pizzabot.testing.runtime_contract.workbench import Workbench
 from pizzabot.testing.scripted_model import Gate, Reply, ScriptedModel, chosen
 from pizzabot_builtin_plugins.deepagents_runtime.runtime import DeepAgentsRuntime
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
 from pizzabot_hookspecs import LOCAL
-from pizzabot_hookspecs.agent_runtimes import RuntimeServices, SubagentSpec
+from pizzabot_hookspecs.agent_runtimes import SubagentSpec
 
 THREAD = "t"
 BASE = 1_796_000_000_000
@@ -78,7 +78,7 @@ async def _staged(folder: Path, script: Any) -> AsyncIterator[Stage]:
         bench = Workbench()
         below = tuple(one for one in bench.tools if one.tool.name in ("look", "send"))
         clerk = SubagentSpec(name="clerk", description="works", prompt="You are the clerk.", tools=below)
-        await runtime.prepare(RuntimeServices(graph_storage=storage, tools=tuple(bench.tools), subagents=(clerk,)))
+        await runtime.prepare(services_of(storage, tools=bench.tools, subagents=(clerk,)))
 
         async def resolve(_model_id: str | None, /) -> Any:
             return chosen(model)

@@ -228,6 +228,22 @@ def sources() -> Log:
     return log.end("r1", "m1")
 
 
+def changes() -> Log:
+    """What runs did to files: of two runs of a turn, told again, and what is no change of a run that there is."""
+    log = Log().begin("r1", "m1").say("r1", "a", "written")
+    dough = {"path": "/dough.md", "op": "created", "sizeBefore": None, "sizeAfter": 5, "added": 1, "removed": 0}
+    oven = {"path": "/oven.png", "op": "changed", "sizeBefore": 3, "sizeAfter": 4, "added": None, "removed": None}
+    log.fact("r1", "artifact", path="/dough.md", sha256="0", size=5, mediaType="text/markdown", op="created")
+    log.fact("r1", "changes", run_id="r1", turn_id="m1", files=[dough, 3, oven], truncated=False)
+    log.end("r1", "m1")
+    log.fact("r2", "run", run_id="r2", turn_id="m1", status="running", started_at=BASE)
+    log.fact("r2", "changes", run_id="r2", turn_id="m1", files=[oven], truncated=False)
+    log.fact("r2", "changes", run_id="r2", turn_id="m1", files=[dough], truncated=True)
+    for wrong in ({"run_id": "r9"}, {"run_id": 2}, {"files": {"0": oven}}, {"v": 2}):
+        log.fact("r2", "changes", **{"run_id": "r2", "turn_id": "m1", "files": [oven], "truncated": False, **wrong})
+    return log.end("r2", "m1")
+
+
 def merged_deltas() -> Log:
     """Deltas that retention merged, in two stretches; who has a part of one replaces it."""
     log = Log().begin("r1", "m1").open("r1", "a")
@@ -310,6 +326,7 @@ WRITTEN = {
     "calls with equal ids": calls_with_equal_ids,
     "results of tools": results,
     "sources": sources,
+    "changes": changes,
     "merged deltas": merged_deltas,
     "questions taken back": questions_taken_back,
     "exact numbers": exact_numbers,

@@ -58,10 +58,12 @@ class Team(DeepAgentsRuntime):
         super().__init__(settings, logger=context.logger, redact=context.redact)
 
     async def prepare(self, services: RuntimeServices, /) -> None:
+        given = services.roster()
         clerk = SubagentSpec(
-            name="clerk", description="does as told", prompt="You are a clerk.", tools=tuple(services.tools)
+            name="clerk", description="does as told", prompt="You are a clerk.", tools=tuple(given.tools)
         )
-        await super().prepare(replace(services, subagents=(clerk,)))
+        roster = replace(given, fingerprint="with a clerk", subagents=(clerk,))
+        await super().prepare(replace(services, roster=lambda: roster))
 
 
 @hookimpl

@@ -1,0 +1,1 @@
+"""What every area of files shares: rules of paths, globs, text search, media types; and an area on the disk."""
