@@ -42,10 +42,11 @@ async def measure() -> tuple[list[float], list[float], int]:
 
     from pizzabot.testing.scripted_model import Reply, ScriptedModel, chosen
     from pizzabot_builtin_plugins.deepagents_runtime.graph_building import build_graph
+    from pizzabot_builtin_plugins.deepagents_runtime.middleware import Workshop
     from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet
 
     model = ScriptedModel(script=lambda _: Reply(pieces=["token "] * TOKENS))
-    graph = build_graph(chosen(model), tools=ToolSet(), checkpointer=InMemorySaver())
+    graph = build_graph(chosen(model), tools=ToolSet(), workshop=Workshop(), checkpointer=InMemorySaver())
     await native_events(graph, "warm-up")
     bare, ours, frames = [], [], 0
     for number in range(ROUNDS):

@@ -15,7 +15,7 @@ from typing import Any, cast
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools, turn_in
 from pizzabot_hookspecs import PizzabotError
 from pizzabot_hookspecs.files import AttachedFile
 
@@ -36,7 +36,7 @@ class Inlined(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         if not any(_refers(message) for message in request.messages):
             return await handler(request)
-        turn = cast("TurnTools | None", request.runtime.context)
+        turn = turn_in(request.runtime.context)
         return await handler(request.override(messages=await inlined(request.messages, turn)))
 
 

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar
 
 from deepagents.backends.protocol import (
     BackendProtocol,
@@ -35,7 +35,7 @@ from langgraph.runtime import get_runtime
 
 from pizzabot_builtin_plugins.deepagents_runtime.file_kinds import image_type, is_text_name
 from pizzabot_builtin_plugins.deepagents_runtime.file_paths import decoded, encoded
-from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools, turn_in
 from pizzabot_hookspecs import Conflict, NotFound, PizzabotError
 from pizzabot_hookspecs.files import FileArea, FileContent, FileEntry
 
@@ -211,7 +211,7 @@ def _turn() -> TurnTools | None:
         context = get_runtime(TurnTools).context
     except (RuntimeError, KeyError):
         return None
-    return cast("TurnTools | None", context)
+    return turn_in(context)
 
 
 def keeps_offloads() -> bool:

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, SystemMessage, ToolMessage
 
 from pizzabot_builtin_plugins.deepagents_runtime.prompts import FINAL_CALL
 from pizzabot_builtin_plugins.deepagents_runtime.turn_messages import model_calls, tool_calls
-from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools, turn_in
 
 MAX_MODEL_CALLS = 40
 """Of one agent in one turn (spec/05 §3.1)."""
@@ -41,7 +41,7 @@ def budget(turn: TurnTools | None, *, subagent: bool) -> int:
 
 def _exhausted(request: ModelRequest[Any], *, subagent: bool) -> int | None:
     """The limit of tool calls, where more were made than that."""
-    limit = budget(cast("TurnTools | None", request.runtime.context), subagent=subagent)
+    limit = budget(turn_in(request.runtime.context), subagent=subagent)
     return limit if limit != UNLIMITED and tool_calls(request.state["messages"]) > limit else None
 
 

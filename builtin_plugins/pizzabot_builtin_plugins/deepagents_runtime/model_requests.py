@@ -12,7 +12,7 @@ from langchain_core.messages import AnyMessage, SystemMessage, trim_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
-from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import turn_in
 from pizzabot_hookspecs.errors import PizzabotError, classify
 
 CHARACTERS_PER_TOKEN = 3.0
@@ -23,7 +23,7 @@ def prompt_of(request: ModelRequest[Any], text: str | None, *, otherwise: str = 
     """`text`, or the turn's own prompt for the orchestrator, which has none of its own; `otherwise` without a turn."""
     if text is not None:
         return SystemMessage(text)
-    turn = cast("TurnTools | None", request.runtime.context)
+    turn = turn_in(request.runtime.context)
     return SystemMessage((turn.prompt if turn is not None else "") or otherwise)
 
 

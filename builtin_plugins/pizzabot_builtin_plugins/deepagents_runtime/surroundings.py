@@ -11,12 +11,12 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AnyMessage, HumanMessage
 
-from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import turn_in
 from pizzabot_hookspecs import PizzabotError
 from pizzabot_hookspecs.files import GrantedFolder
 from pizzabot_hookspecs.support.surroundings import surroundings
@@ -33,7 +33,7 @@ class Surroundings(AgentMiddleware[Any, Any, Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
         lines = [clock_line(self._clock())]
-        turn = cast("TurnTools | None", request.runtime.context)
+        turn = turn_in(request.runtime.context)
         if turn is not None and turn.files.folders is not None:
             try:
                 lines.append(folder_line(await turn.files.folders.granted()))

@@ -33,7 +33,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.open_messages import js_namespa
 from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT
 from pizzabot_builtin_plugins.deepagents_runtime.tool_errors import error_message, error_result
 from pizzabot_builtin_plugins.deepagents_runtime.turn_messages import place_of_call
-from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
+from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools, turn_in
 from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.wire import Namespace
 
@@ -87,7 +87,7 @@ class ToolCalls(AgentMiddleware[Any, Any, Any]):
             turn=cast("TurnTools", request.runtime.context),
             namespace=js_namespace(request.runtime.config["configurable"]["checkpoint_ns"]),
             redact=self._redact,
-            limit=budget(cast("TurnTools | None", request.runtime.context), subagent=self._subagent),
+            limit=budget(turn_in(request.runtime.context), subagent=self._subagent),
         )
         result = await _result(step, handler)
         if len(step.namespace) == 1:

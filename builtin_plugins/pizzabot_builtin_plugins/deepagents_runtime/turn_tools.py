@@ -102,3 +102,8 @@ class TurnTools:
         """Let go of what the turn's agents hold. Safe to call twice."""
         while self.at_end:
             self.at_end.pop()()
+
+
+def turn_in(context: object) -> TurnTools | None:
+    """The turn whose graph runs with this context; None where somebody else runs the graph, with no turn of ours."""
+    return context if isinstance(context, TurnTools) else None
