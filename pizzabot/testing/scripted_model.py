@@ -41,7 +41,10 @@ class Gate:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `pieces` is how it is streamed: word by word unless given. `error` is raised after the last piece."""
+    """One answer. `pieces` is how it is streamed: word by word unless given. `error` is raised after the last piece.
+
+    Arguments of a tool call that are a text and not a mapping are what the model wrote, JSON or not.
+    """
 
     text: str = ""
     pieces: Sequence[str] | None = None
@@ -54,7 +57,13 @@ class Reply:
         return re.findall(r"\S+\s*|\s+", self.text) if self.pieces is None else self.pieces
 
     def message(self) -> AIMessage:
-        return AIMessage(content="".join(self.streamed()), tool_calls=list(self.tool_calls))
+        whole = [call for call in self.tool_calls if not isinstance(call["args"], str)]
+        broken = [
+            {**call, "type": "invalid_tool_call", "error": None}
+            for call in self.tool_calls
+            if isinstance(call["args"], str)
+        ]
+        return AIMessage(content="".join(self.streamed()), tool_calls=whole, invalid_tool_calls=broken)
 
 
 @dataclass(frozen=True)
@@ -165,7 +174,7 @@ def _ending(reply: Reply) -> Iterator[AIMessageChunk]:
     for index, call in enumerate(reply.tool_calls):
         import json
 
-        half = json.dumps(call["args"])
+        half = call["args"] if isinstance(call["args"], str) else json.dumps(call["args"])
         middle = len(half) // 2
         yield _tool_piece(index, half[:middle], name=call["name"], call_id=call["id"])
         yield _tool_piece(index, half[middle:])

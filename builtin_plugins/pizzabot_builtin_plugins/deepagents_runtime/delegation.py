@@ -42,6 +42,10 @@ class TaskArguments(TaskToolSchema):
 class Delegation(SubAgentMiddleware):
     """DeepAgents' middleware with subagents that are compiled already, and with words of our own."""
 
+    # The prompt is our own: nothing is appended to it, and no call of the model goes through here.
+    wrap_model_call = AgentMiddleware.wrap_model_call  # type: ignore[assignment]
+    awrap_model_call = AgentMiddleware.awrap_model_call  # type: ignore[assignment]
+
     def __init__(self, subagents: Sequence[Subagent], runnables: Mapping[str, Runnable[Any, Any]]) -> None:
         specs = [
             CompiledSubAgent(name=each.name, description=each.description, runnable=runnables[each.name])

@@ -17,7 +17,9 @@ from pizzabot_builtin_plugins.deepagents_runtime import prompts
 from pizzabot_builtin_plugins.deepagents_runtime.abilities import calls_tools
 from pizzabot_builtin_plugins.deepagents_runtime.attachments import Inlined
 from pizzabot_builtin_plugins.deepagents_runtime.compaction import Remembered
+from pizzabot_builtin_plugins.deepagents_runtime.joined import Joined
 from pizzabot_builtin_plugins.deepagents_runtime.middleware import (
+    ASKED,
     Workshop,
     agent_middleware,
     agent_tools,
@@ -60,11 +62,14 @@ def build_conversation(chat: BaseChatModel, tools: ToolSet, checkpointer: BaseCh
         chat,
         middleware=[
             Remembered(),
-            OwnPrompt(None, otherwise=prompts.CONVERSATION),
-            *conversation_middleware(chat),
-            Discreet(tools.redact),
-            Nameless(),
-            Inlined(),
+            Joined(
+                ASKED,
+                OwnPrompt(None, otherwise=prompts.CONVERSATION),
+                *conversation_middleware(chat),
+                Discreet(tools.redact),
+                Nameless(),
+                Inlined(),
+            ),
         ],
         state_schema=DeepAgentState,
         checkpointer=checkpointer,

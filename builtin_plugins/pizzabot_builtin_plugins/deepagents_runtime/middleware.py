@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
-from deepagents.middleware.patch_tool_calls import PatchToolCallsMiddleware
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -27,7 +26,9 @@ from pizzabot_builtin_plugins.deepagents_runtime.compaction import Summaries
 from pizzabot_builtin_plugins.deepagents_runtime.delegation import Delegation, SubagentShelf
 from pizzabot_builtin_plugins.deepagents_runtime.file_backend import TurnBackend
 from pizzabot_builtin_plugins.deepagents_runtime.interpreter import interpreter_middleware
+from pizzabot_builtin_plugins.deepagents_runtime.joined import Joined
 from pizzabot_builtin_plugins.deepagents_runtime.limits import LastReport, TurnLimits
+from pizzabot_builtin_plugins.deepagents_runtime.malformed import MalformedCalls
 from pizzabot_builtin_plugins.deepagents_runtime.model_requests import (
     Discreet,
     Nameless,
@@ -40,13 +41,18 @@ from pizzabot_builtin_plugins.deepagents_runtime.tool_bodies import contained
 from pizzabot_builtin_plugins.deepagents_runtime.tool_calls import ToolCalls
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import EVAL, FILE_TOOLS, Subagent, ToolSet
 from pizzabot_builtin_plugins.deepagents_runtime.truncation import CutReports
+from pizzabot_builtin_plugins.deepagents_runtime.unanswered import REPAIR, Unanswered
 from pizzabot_hookspecs.agent_middleware import AgentMiddlewareSource
 from pizzabot_hookspecs.agent_runtimes import BuiltinTool
 from pizzabot_hookspecs.agent_tools import AgentTool
 
-DELEGATION, PLANNING = "SubAgentMiddleware", "TodoListMiddleware"
+DELEGATION, PLANNING, PARENT = "SubAgentMiddleware", "TodoListMiddleware", "_ParentNotifierMiddleware"
 """What `create_deep_agent` adds by itself, by name: the tool `task` with a subagent of its own, a to-do list (with the
-profiles of some models only; no planning tool is ever offered, spec/05 §2)."""
+profiles of some models only; no planning tool is ever offered, spec/05 §2), and a step at the end of each turn that
+reports to the remote agent which started it: nobody does."""
+
+ASKED, TOLD = "asked", "told"
+"""Our own parts, joined: those before the plugins' middleware, and those behind it."""
 
 HISTORY_SHARE = 0.7
 """Part of the context window for prompt and messages of a plain conversation; the rest is for the answer."""
@@ -93,17 +99,33 @@ def agent_middleware(
         files,
         delegation or Withheld(DELEGATION),
         Withheld(PLANNING),
+        Withheld(PARENT),
+        Withheld(REPAIR),
         Summaries(chat, None, told=True),
         ToolCalls(rules(tools.tools, files, sandbox), redact=tools.redact),
         sandbox,  # before the limits: it ends with the turn, whoever ends it
-        TurnLimits(),
-        Discreet(tools.redact),
-        Nameless(),
-        *([OwnPrompt(None)] if offered else [*conversation_middleware(chat), NoTools()]),
-        *workshop.added(None),
-        Inlined(),
-        Surroundings(),
+        *joined(
+            [
+                TurnLimits(),
+                Discreet(tools.redact),
+                Nameless(),
+                *([OwnPrompt(None)] if offered else [*conversation_middleware(chat), NoTools()]),
+                Unanswered(),
+                MalformedCalls(),
+            ],
+            workshop.added(None),
+            [Inlined(), Surroundings()],
+        ),
     ]
+
+
+def joined(
+    before: Sequence[Middleware], added: Sequence[Middleware], behind: Sequence[Middleware]
+) -> Sequence[Middleware]:
+    """Our parts as few as can be, with what plugins added between them."""
+    if not added:
+        return [Joined(ASKED, *before, *behind)]
+    return [Joined(ASKED, *before), *added, Joined(TOLD, *behind)]
 
 
 def agent_tools(tools: ToolSet) -> list[BaseTool]:
@@ -145,16 +167,21 @@ def subagent_middleware(
     return [
         files,
         Summaries(chat, subagent.prompt),
-        PatchToolCallsMiddleware(),
         ToolCalls(rules(subagent.tools, files, *sandbox), redact=tools.redact, subagent=True),
-        Discreet(tools.redact),
-        Nameless(),
-        OwnPrompt(subagent.prompt),
         *sandbox,
-        LastReport(),
-        CutReports(),
-        *workshop.added(subagent.name),
-        Surroundings(),
+        *joined(
+            [
+                Discreet(tools.redact),
+                Nameless(),
+                OwnPrompt(subagent.prompt),
+                LastReport(),
+                CutReports(),
+                Unanswered(),
+                MalformedCalls(),
+            ],
+            workshop.added(subagent.name),
+            [Surroundings()],
+        ),
     ]
 
 

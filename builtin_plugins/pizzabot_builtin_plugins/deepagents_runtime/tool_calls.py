@@ -1,7 +1,8 @@
 # ruff: noqa: TID253 - imported behind `runtime.prepare`, when LangGraph is there
 """Everything that happens around one tool call, in one place, in this order:
 
-skipped?  ->  within the limit?  ->  asked (approvals)  ->  announced (intent)  ->  run  ->  an error becomes a result
+skipped?  ->  readable?  ->  within the limit?  ->  asked (approvals)  ->  announced (intent)  ->  run  ->
+an error becomes a result
 
 One middleware and not four: the order is what makes it safe, and nothing can come between an approval and its call.
 """
@@ -29,6 +30,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.approvals import (
 from pizzabot_builtin_plugins.deepagents_runtime.decisions import REFUSING
 from pizzabot_builtin_plugins.deepagents_runtime.intents import results_in
 from pizzabot_builtin_plugins.deepagents_runtime.limits import OVER_BUDGET, UNLIMITED, budget
+from pizzabot_builtin_plugins.deepagents_runtime.malformed import fault_of
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import js_namespace
 from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT
 from pizzabot_builtin_plugins.deepagents_runtime.tool_errors import error_message, error_result
@@ -100,6 +102,9 @@ async def _result(step: Step, handler: Handler) -> Result:
     text = step.turn.skip.get(step.call_id)
     if text is not None:
         return step.answer(error_message(text, step.call))
+    fault = fault_of(step.request.state["messages"], step.call_id)
+    if fault is not None:
+        return step.answer(error_message(fault, step.call))
     if step.limit != UNLIMITED and place_of_call(step.request.state["messages"], step.call_id) >= step.limit:
         return step.answer(error_message(OVER_BUDGET.format(limit=step.limit), step.call))
     if step.rule is None:

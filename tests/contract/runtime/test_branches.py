@@ -142,7 +142,7 @@ def test_a_copied_thread_has_what_its_subagents_did(tmp_path: Path) -> None:
     run(scenario())
 
 
-@pytest.mark.parametrize("limit", [0, 3])
+@pytest.mark.parametrize("limit", [0, 1])
 def test_a_copy_that_is_too_large_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(checkpoint_copies, "COPIED_LIMIT", limit)
 

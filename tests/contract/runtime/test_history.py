@@ -103,7 +103,7 @@ async def long_and_forked(runtime: DeepAgentsRuntime) -> None:
         begun = turn(choice, said(f"question {number}", f"u{number}"), run_id=f"run-{number}", config=config)
         await frames_of(runtime.start(begun))
 
-    for number in range(35):
+    for number in range(60):
         await hold(number)
     states = await history(runtime)
     for number, back in ((100, 3), (101, 30), (102, 111)):
