@@ -22,13 +22,15 @@ from pizzabot_hookspecs.support.redaction import Redactor
 
 @dataclass(frozen=True, kw_only=True)
 class Ground:
-    """`logger` makes a logger bound to a name; `redact` hides every known secret in a text."""
+    """`logger` makes a logger bound to a name; `redact` hides every known secret in a text, and what looks like one;
+    `conceal` the known ones alone, in what a person asked to see."""
 
     settings: Settings
     plugins: Plugins
     data_root: Path
     secrets: Secrets
     redact: Callable[[str], str]
+    conceal: Callable[[str], str]
     logger: Callable[[str], Logger]
     clock: Callable[[], float]
 
@@ -85,6 +87,7 @@ def open_ground(
                 data_root=root,
                 secrets=open_secrets(plugins, settings, redactor=known, context=context),
                 redact=known.text,
+                conceal=known.values,
                 logger=logs.logger,
                 clock=time.time,
             )

@@ -97,6 +97,12 @@ def config(config: str, run_manager: str, self_: str = "s", callbacks: str = "c"
 
 
 @server.tool()
+def link(uri: str) -> CallToolResult:
+    """A link to `uri`."""
+    return CallToolResult(content=[ResourceLink(type="resource_link", uri=uri, name="A page")])
+
+
+@server.tool()
 def mixed() -> CallToolResult:
     """Every kind of content."""
     return CallToolResult(

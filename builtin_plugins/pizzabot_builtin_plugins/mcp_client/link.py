@@ -69,7 +69,7 @@ class Link:
 
     def last_words(self) -> str:
         """What it said last, for the end of a sentence."""
-        last = self._stderr[-1] if self._stderr else self._last_noise
+        last = " ".join((self._stderr[-1] if self._stderr else self._last_noise).split())
         return f": {last[:_SHOWN]}" if last else ""
 
     async def unless_ended(self, work: Coroutine[Any, Any, T]) -> T:

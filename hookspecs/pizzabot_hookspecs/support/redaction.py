@@ -102,12 +102,18 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """`text` with known secrets, bearer tokens, URL parameters and assignments as `<redacted>`. Idempotent."""
-        if self._pattern is not None:
-            text = self._pattern.sub(REDACTED, text)
+        text = self.values(text)
         lowered = text.lower()
         if any(sign in lowered for sign in _SIGNS):
             text = _SHAPES.sub(_hide_shape, text)
         return text
+
+    def values(self, text: str) -> str:
+        """`text` with known secrets as `<redacted>`, by value alone.
+
+        For what a person asked to see: there `token: …` may be the very thing.
+        """
+        return text if self._pattern is None else self._pattern.sub(REDACTED, text)
 
     def structure(self, value: object) -> Any:
         """`value` as plain JSON within the bounds of spec/09 §5, redacted by key and by value.

@@ -72,11 +72,9 @@ class SkillFolder:
 
     def _read_all(self, folder: int) -> list[RawSkill]:
         with os.scandir(folder) as entries:
-            names = sorted(
-                entry.name
-                for entry in entries
-                if not _is_hidden(entry.name) and not entry.is_file(follow_symlinks=False)
-            )
+            shown = [entry for entry in entries if not _is_hidden(entry.name)]
+            names = sorted(entry.name for entry in shown if not entry.is_file(follow_symlinks=False))
+            loose = sorted(entry.name for entry in shown if entry.is_file(follow_symlinks=False))
         now: dict[str, _Known] = {}
         room = MAX_FOLDER_BYTES
         for place, name in enumerate(names):
@@ -86,6 +84,10 @@ class SkillFolder:
                 known = self._one(folder, name, room)
             now[name] = known
             room -= known.size
+        for name in loose[:MAX_FOLDER_SKILLS]:
+            if name.endswith(".md") and name[:-3] not in now and _begins_with_frontmatter(folder, name):
+                stem = name[:-3]
+                now[stem] = self._faulty(stem, f"{name} is a file: make a folder {stem} with it as SKILL.md")
         self._known = now
         return [known.skill for known in now.values()]
 
@@ -194,6 +196,15 @@ def _content(bundle: int, mark: _Mark) -> bytes:
     if len(content) > mark[1]:
         raise _UnreadableError(f"{mark[0]} is being written")
     return content
+
+
+def _begins_with_frontmatter(folder: int, name: str) -> bool:
+    """Whether a file beside the bundles was meant as a skill; a README is not."""
+    try:
+        with open(os.open(name, _FILE, dir_fd=folder), "rb") as opened:  # noqa: PTH123 - a descriptor
+            return opened.read(16).lstrip(b"\xef\xbb\xbf\r\n").startswith(b"---")
+    except OSError:
+        return False
 
 
 def _is_hidden(name: str) -> bool:

@@ -19,8 +19,11 @@ class CallWatch:
 
 @dataclass(frozen=True, kw_only=True)
 class CallRules:
+    """`redact` is for what is told of failures, `conceal` for results: it hides known secrets and nothing else."""
+
     server_id: str
     seconds: float
     logger: Logger
     redact: Callable[[str], str]
+    conceal: Callable[[str], str]
     watch: CallWatch

@@ -1,13 +1,14 @@
 # ruff: noqa: TID253 - imported in a thread when the first server is connected
-"""A server's tool with the host's rules around a call: a deadline, a line in the log, errors without secrets.
+"""A server's tool with the host's rules around a call: a deadline, a line in the log, nothing told with secrets in it.
 
-The log says server, tool and duration, never arguments or results (spec/09 §2.8).
+The log says server, tool and duration, never arguments or results (spec/09 §2.8). A server knows the secrets it was
+given, and some tell them: in an answer they would be in the checkpoint and in the log of events for ever.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from time import monotonic
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from pizzabot.host.mcp.call_rules import CallRules
 from pizzabot_hookspecs import PizzabotError, Unavailable
 from pizzabot_hookspecs.mcp_clients import McpTool
 
+_PICTURES = ("base64", "mime_type")
 _EVENTS = {outcome: f"mcp.call_{outcome}" for outcome in ("completed", "failed", "cancelled")}
 
 
@@ -63,8 +65,8 @@ class GuardedTool(BaseTool):
             rules.watch.going_on -= 1
             rules.logger.info(_EVENTS[outcome], **facts, seconds=round(monotonic() - began, 3))
         if failed:
-            raise _Failed(_redacted(message.content, rules.redact))
-        return message.content, message.artifact
+            raise _Failed(_without(message.content, rules.redact))
+        return _without(message.content, rules.conceal), _without(message.artifact, rules.conceal)
 
     async def _called(self, arguments: dict[str, Any]) -> ToolMessage:
         """The client's answer. Of this call's own events nobody is told: they are those of the tool around it."""
@@ -112,13 +114,12 @@ def guarded(tools: Sequence[McpTool], rules: CallRules) -> tuple[McpTool, ...]:
     )
 
 
-def _redacted(content: Any, redact: Callable[[str], str]) -> Any:
-    """An error's text: servers put requests, headers included, into theirs."""
-    if isinstance(content, str):
-        return redact(content)
-    return [
-        {**block, "text": redact(block["text"])}
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-        else block
-        for block in content
-    ]
+def _without(value: Any, hide: Callable[[str], str]) -> Any:
+    """What a tool told, with every text in it through `hide`; pictures stay."""
+    if isinstance(value, str):
+        return hide(value)
+    if isinstance(value, Mapping):
+        return {key: each if key in _PICTURES else _without(each, hide) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without(each, hide) for each in value]
+    return value

@@ -37,6 +37,9 @@ def make_board(
     def redact(text: str) -> str:
         return written_out.text(ground.redact(text))
 
+    def conceal(text: str) -> str:
+        return written_out.values(ground.conceal(text))
+
     async def sources() -> Sequence[tuple[str, McpServerSource]]:
         return await maker.acting("mcp_servers", section_name="mcp_servers")
 
@@ -49,6 +52,7 @@ def make_board(
         ping_seconds=section.ping_seconds,
         max_tools=section.max_tools,
         redact=redact,
+        conceal=conceal,
         logger=logger,
         clock=ground.clock,
     )

@@ -48,6 +48,7 @@ class Services:
     ping_seconds: float
     max_tools: int
     redact: Callable[[str], str]
+    conceal: Callable[[str], str]
     logger: Logger
     clock: Callable[[], float]
 
@@ -201,6 +202,7 @@ class Supervisor:
             seconds=services.call_seconds,
             logger=services.logger,
             redact=services.redact,
+            conceal=services.conceal,
             watch=self._watch,
         )
         shown = [tool for tool in connection.tools if not self._hides(tool.name)]

@@ -305,6 +305,7 @@ async def boarded(client, *sources, runs_ended=None, trusted=(), storage=None, s
         slots=slots or Slots(3),
         retiring=Retiring(runs_ended or never, log),
         redact=lambda text: text.replace("hunter2", "<redacted>"),
+        conceal=lambda text: text.replace("hunter2", "<redacted>"),
         logger=log,
         clock=lambda: 1_000.0,
         **figures,

@@ -112,14 +112,18 @@ def test_a_call_that_is_not_answered_ends_at_its_deadline_and_a_dead_server_come
     asyncio.run(main())
 
 
-def test_a_secret_in_an_error_is_hidden_from_the_model(tmp_path, monkeypatch):
+def test_a_secret_in_a_result_or_an_error_is_hidden_from_the_model(tmp_path, monkeypatch):
     monkeypatch.setenv("TOKEN", "hunter2hunter2")
 
     async def main():
         servers = {"well": entry("healthy.py", env={"TOKEN": "${TOKEN}"})}
         async with hosted(tmp_path, servers) as opened:
             tools = (await Watch(opened.mcp_board).until("well", "connected")).tools
-            assert (await call(tools["variable"].tool, name="TOKEN")).content[0]["text"] == "hunter2hunter2"
+            assert (await call(tools["variable"].tool, name="TOKEN")).content[0]["text"] == "<redacted>"
+            linked = await call(tools["link"].tool, uri="https://example.org/?t=hunter2hunter2&token=other")
+            assert linked.artifact is not None
+            assert "hunter2" not in json.dumps([linked.content, linked.artifact])
+            assert "token=other" in json.dumps([linked.content, linked.artifact])
             answer = await call(tools["fail_with"].tool, name="TOKEN")
             assert answer.status == "error"
             assert "hunter2" not in json.dumps(answer.content)

@@ -124,6 +124,20 @@ def test_hidden_folders_and_litter_are_no_skills_and_plain_files_neither(tmp_pat
     assert (only(root).id, set(only(root).files)) == ("s", set(FILES))
 
 
+def test_a_skill_file_that_lies_beside_the_folders_is_told_and_a_readme_is_not(tmp_path):
+    root = tmp_path / "skills"
+    bundles.prepare(root)
+    bundles.put(root, "s", FILES, new=True)
+    (root / "loose.md").write_text("\ufeff---\ndescription: d\n---\n")
+    (root / "s.md").write_text("---\ndescription: of an old copy\n---\n")
+    (root / "README.md").write_text("# My skills\n")
+    (root / "linked.md").symlink_to(root / "loose.md")
+    found = {skill.id: skill.fault for skill in folder(root).read()}
+    assert set(found) == {"s", "loose", "linked.md"}
+    assert found["s"] is None
+    assert "make a folder loose with it as SKILL.md" in found["loose"]
+
+
 def test_what_did_not_change_is_the_same_object_and_a_changed_file_is_read_again(tmp_path):
     root = tmp_path / "skills"
     source = folder(root)

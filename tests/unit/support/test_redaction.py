@@ -255,3 +255,9 @@ def test_advice_on_how_to_write_a_secret_stays_readable(advice: str) -> None:
 
 def test_a_secret_that_begins_like_a_placeholder_is_hidden() -> None:
     assert "k9" not in Redactor().text("password = {k9aaaa secret: …k9 token={envk9")
+
+
+def test_by_value_alone_what_only_looks_like_a_secret_stays() -> None:
+    redactor = Redactor(["hunter22"])
+    assert redactor.values("token: abc, hunter22, Bearer xyz") == f"token: abc, {REDACTED}, Bearer xyz"
+    assert Redactor().values("hunter22") == "hunter22"
