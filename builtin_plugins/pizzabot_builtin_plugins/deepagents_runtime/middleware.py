@@ -102,7 +102,7 @@ def agent_middleware(
         Withheld(PARENT),
         Withheld(REPAIR),
         Summaries(chat, None, told=True),
-        ToolCalls(rules(tools.tools, files, sandbox), redact=tools.redact),
+        ToolCalls(rules(tools.tools, files, sandbox), redact=tools.redact, unready=tools.unready),
         sandbox,  # before the limits: it ends with the turn, whoever ends it
         *joined(
             [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pizzabot_builtin_plugins.deepagents_runtime import prompts
 from pizzabot_builtin_plugins.deepagents_runtime.abilities import calls_tools
 from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
+from pizzabot_builtin_plugins.deepagents_runtime.team import RosterNews, team_to_go_on_with
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSet, ToolSets
 from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools
 from pizzabot_hookspecs.agent_runtimes import Turn
@@ -44,6 +45,7 @@ class Engine:
     checkpointer: BaseCheckpointSaver[Any]
     reader: Graph
     tools: ToolSets
+    news: RosterNews
     ledger: IntentLedger
 
 
@@ -86,7 +88,7 @@ class GraphRun:
 
     async def _frames(self) -> AsyncIterator[Frame]:
         engine = await self._ready()  # a stop does not cut this short: what the person said has to be kept
-        tools = engine.tools.current()
+        tools = await self._unless_stopped(self._team(engine)) or engine.tools.current()
         graph = None if self._turn.settle else await self._unless_stopped(self._graph(engine, tools))
         work = self._work = self._begin(engine, tools, graph or engine.reader)
         if not self._stopping.is_set() and not self._turn.settle:
@@ -103,6 +105,15 @@ class GraphRun:
             self._over = True
             for frame in _ending(work, await self._settle(work)):
                 yield frame
+
+    async def _team(self, engine: Engine) -> ToolSet:
+        turn = self._turn
+        if turn.settle or not (turn.recover or turn.answers):
+            return engine.tools.current()
+        from pizzabot_builtin_plugins.deepagents_runtime.thread_memory import ThreadMemory
+
+        memory = ThreadMemory(engine.reader, turn.thread_id)
+        return await team_to_go_on_with(engine.tools.current, engine.news, memory.called)
 
     async def _graph(self, engine: Engine, tools: ToolSet) -> Graph:
         turn = self._turn

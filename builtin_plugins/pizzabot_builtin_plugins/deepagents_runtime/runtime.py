@@ -13,6 +13,7 @@ from pizzabot_builtin_plugins.deepagents_runtime import loading
 from pizzabot_builtin_plugins.deepagents_runtime.graphs import GraphShelf
 from pizzabot_builtin_plugins.deepagents_runtime.run import Engine, GraphRun
 from pizzabot_builtin_plugins.deepagents_runtime.settings import RuntimeSettings
+from pizzabot_builtin_plugins.deepagents_runtime.team import RosterNews
 from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import ToolSets
 from pizzabot_hookspecs import Caller, Logger, NotFound, Unavailable
 from pizzabot_hookspecs.agent_runtimes import ChosenModel, Compaction, RuntimeServices, Turn
@@ -182,8 +183,10 @@ class DeepAgentsRuntime:
         workshop = Workshop(sources=tuple(services.middleware), cache=services.cache)
         build = partial(build_graph, workshop=workshop, checkpointer=telling(checkpointer, ledger))
         graphs = GraphShelf(build, builder=self._builder, kept=self._settings.graphs_kept)
+        news = RosterNews()
         services.on_roster_change(partial(graphs.get_ready, tools.current))
-        return Engine(graphs=graphs, checkpointer=checkpointer, reader=reader, tools=tools, ledger=ledger)
+        services.on_roster_change(news.tell)
+        return Engine(graphs=graphs, checkpointer=checkpointer, reader=reader, tools=tools, news=news, ledger=ledger)
 
 
 def _warm_up(checkpointer: BaseCheckpointSaver[Any]) -> Graph:

@@ -20,6 +20,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.open_calls import (
     unfinished_results,
 )
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import OpenMessage
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import TASK
 from pizzabot_hookspecs import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
@@ -96,6 +97,19 @@ class ThreadMemory:
         if not known.issuperset(call_ids):
             known |= await unfinished_results(self._checkpointer, snapshot)
         return frozenset(call_ids) & known
+
+    async def called(self) -> frozenset[str]:
+        """The subagents that the last answer has called and that have not reported yet."""
+        messages = messages_of(await self.snapshot())
+        answer = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+        if answer is None:
+            return frozenset()
+        known = {message.tool_call_id for message in messages if isinstance(message, ToolMessage)}
+        return frozenset(
+            str(call["args"].get("subagent_type"))
+            for call in answer.tool_calls
+            if call["name"] == TASK and call["id"] not in known
+        )
 
     async def _answering(self, turn: Turn, tools: ToolSet) -> Entry:
         newest = await self.snapshot()

@@ -10,7 +10,7 @@ One middleware and not four: the order is what makes it safe, and nothing can co
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
@@ -34,8 +34,10 @@ from pizzabot_builtin_plugins.deepagents_runtime.malformed import fault_of
 from pizzabot_builtin_plugins.deepagents_runtime.open_messages import js_namespace
 from pizzabot_builtin_plugins.deepagents_runtime.plain import TOLD_RESULT
 from pizzabot_builtin_plugins.deepagents_runtime.tool_errors import error_message, error_result
+from pizzabot_builtin_plugins.deepagents_runtime.tool_sets import TASK
 from pizzabot_builtin_plugins.deepagents_runtime.turn_messages import place_of_call
 from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools, turn_in
+from pizzabot_hookspecs.agent_runtimes import UnreadySkill
 from pizzabot_hookspecs.agent_tools import AgentTool
 from pizzabot_hookspecs.wire import Namespace
 
@@ -73,9 +75,16 @@ class ToolCalls(AgentMiddleware[Any, Any, Any]):
     """Around every call of one agent, whose tools have these rules. `task` and names that do not exist have none."""
 
     def __init__(
-        self, rules: Mapping[str, AgentTool], *, redact: Callable[[str], str] = str, subagent: bool = False
+        self,
+        rules: Mapping[str, AgentTool],
+        *,
+        redact: Callable[[str], str] = str,
+        subagent: bool = False,
+        unready: Sequence[UnreadySkill] = (),
     ) -> None:
+        """`unready` are the specialists that exist and cannot be called."""
         super().__init__()
+        self._unready = {skill.name: skill for skill in unready}
         self._subagent = subagent
         self._rules = rules
         self._redact = redact
@@ -91,6 +100,10 @@ class ToolCalls(AgentMiddleware[Any, Any, Any]):
             redact=self._redact,
             limit=budget(turn_in(request.runtime.context), subagent=self._subagent),
         )
+        missing = self._unready.get(str(call["args"].get("subagent_type"))) if call["name"] == TASK else None
+        if missing is not None:
+            text = f"{missing.name} cannot be called now ({missing.state}): {missing.detail}. Say so, or go on without."
+            return step.answer(error_message(text, call))
         result = await _result(step, handler)
         if len(step.namespace) == 1:
             for message in results_in([("messages", _messages(result))]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from pizzabot.host.memories.documents import check_document
 from pizzabot_hookspecs import Caller, NotPermitted
 from pizzabot_hookspecs.files import FileArea, FileContent, FileEntry, Found, Matches
 
@@ -29,7 +30,9 @@ class MemoryArea:
         return await (await self._open()).read(path, max_bytes=max_bytes)
 
     async def write(self, path: str, content: bytes, /, *, base: str | None = None, new: bool = False) -> FileEntry:
-        return await (await self._open()).write(path, content, base=base, new=new)
+        documents = await self._open()
+        check_document(path, content)
+        return await documents.write(path, content, base=base, new=new)
 
     async def find(self, pattern: str, path: str = "/", /, *, limit: int) -> Found:
         return await (await self._open()).find(pattern, path, limit=limit)

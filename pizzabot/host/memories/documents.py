@@ -13,12 +13,12 @@ from urllib.parse import quote
 from pizzabot.host.files.descriptors import Root, check_regular, opened_file, opened_folder, read_up_to, status
 from pizzabot.host.files.disk_reading import list_folder
 from pizzabot.host.files.disk_writing import Modes
-from pizzabot_hookspecs import LOCAL, InvalidRequest, PizzabotError
+from pizzabot_hookspecs import LOCAL, InvalidRequest, PizzabotError, TooLarge
 
 MAX_MEMORY = 256 * 1024
 """Bytes of a document that is written over HTTP."""
 MAX_READ = 1024 * 1024
-"""Bytes of a document that is read over HTTP: the agent may have written more than a person can."""
+"""Bytes of a document that is read over HTTP, and that the agent writes: it may write more than a person can."""
 MAX_MEMORIES = 1_000
 """Documents in a listing, the newest."""
 MAX_PREVIEW = 120
@@ -53,6 +53,21 @@ def checked_memory_id(memory_id: str) -> str:
         return memory_id
     problem = "must be letters, digits, _ and - of ASCII, at most 128, the first a letter or a digit"
     raise InvalidRequest("invalid_id", f"the id of a memory {problem}", fields={"id": problem})
+
+
+def check_document(path: str, content: bytes) -> None:
+    """What the agent writes has to be a document that the person can find, read and delete.
+
+    Raises `InvalidRequest` `invalid_path`, `TooLarge` `memory_too_large`.
+    """
+    if not (path.endswith(_ENDING) and _ID.fullmatch(path[1 : -len(_ENDING)])):
+        raise InvalidRequest(
+            "invalid_path",
+            f"{path!r} is no memory: memories are /memories/<topic>{_ENDING}, in no folder, the topic of letters,"
+            " digits, _ and - of ASCII",
+        )
+    if len(content) > MAX_READ:
+        raise TooLarge("memory_too_large", f"{path!r} would have {len(content)} bytes; at most {MAX_READ} are kept")
 
 
 def path_of(memory_id: str) -> str:

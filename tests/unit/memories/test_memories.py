@@ -55,8 +55,10 @@ def test_the_agent_and_the_person_have_the_same_documents(tmp_path):
     async def test(running):
         area = running.memories.area(LOCAL)
         await area.write("/tastes.md", b"likes   olives\nand basil " + b"x" * 500)
-        await area.write("/topics/deep.md", b"not a document of the person's")
-        await area.write("/Not An Id.md", b"neither")
+        folder = tmp_path / "memories"
+        (folder / "topics").mkdir()
+        (folder / "topics" / "deep.md").write_text("not a document of the person's")
+        (folder / "Not An Id.md").write_text("neither")
         (row,) = (await running.memories.listing(caller=LOCAL))["memories"]
         assert (row["id"], row["preview"]) == ("tastes", ("likes olives and basil " + "x" * 500)[:MAX_PREVIEW])
         await running.memories.put("person", "from the person", caller=LOCAL)
@@ -87,9 +89,9 @@ def test_documents_are_only_their_owner_s(tmp_path):
 def test_nobody_else_on_the_machine_can_read_a_document(tmp_path):
     async def test(running):
         await running.memories.put("a", "x", caller=LOCAL)
-        await running.memories.area(LOCAL).write("/b/c.md", b"x")
+        await running.memories.area(LOCAL).write("/c.md", b"x")
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "memories").rglob("*")}
-        assert modes == {"a.md": 0o600, "b": 0o700, "c.md": 0o600}
+        assert modes == {"a.md": 0o600, "c.md": 0o600}
         assert stat.S_IMODE((tmp_path / "memories").stat().st_mode) == 0o700
 
     with_memory(tmp_path, test)
@@ -145,8 +147,21 @@ def test_what_is_no_document_is_refused(tmp_path, monkeypatch):
         await refused(memories.put("a", "x" * (MAX_MEMORY + 1), caller=LOCAL), "memory_too_large")
         await refused(memories.put("a", "\ud800", caller=LOCAL), "invalid_content")
         assert (await memories.put("a", "é" * (MAX_MEMORY // 2), caller=LOCAL))["id"] == "a"
-        await running.memories.area(LOCAL).write("/large.md", bytes(documents.MAX_READ + 1))
+        (tmp_path / "memories" / "large.md").write_bytes(bytes(documents.MAX_READ + 1))
         await refused(memories.get("large", caller=LOCAL), "file_too_large")
+
+    with_memory(tmp_path, test)
+
+
+def test_the_agent_writes_nothing_there_that_the_person_could_not_find_read_and_delete(tmp_path):
+    async def test(running):
+        area = running.memories.area(LOCAL)
+        for wrong in ("/deep/a.md", "/a.txt", "/a", "/.md", "/.a.md", "/é.md", "/a b.md", "/a.md.md"):
+            await refused(area.write(wrong, b"x"), "invalid_path")
+        await refused(area.write("/a.md", bytes(documents.MAX_READ + 1)), "memory_too_large")
+        assert not list((tmp_path / "memories").iterdir())
+        await area.write("/a.md", b"x" * documents.MAX_READ)
+        assert len((await running.memories.get("a", caller=LOCAL))["content"]) == documents.MAX_READ
 
     with_memory(tmp_path, test)
 
