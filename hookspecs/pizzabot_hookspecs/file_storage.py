@@ -53,7 +53,10 @@ class NewFileVersion:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attachment:
-    """A stored attachment (spec/03 §3). Its bytes are the host's; `thread_id` None until a message refers to it."""
+    """A stored attachment (spec/03 §3). Its bytes are the host's.
+
+    `thread_id` is the first of its threads that is left, None until a message of one refers to it.
+    """
 
     id: str
     owner: str
@@ -77,8 +80,9 @@ class FolderGrant:
 
 
 class FileStorage(Protocol):
-    """Every method filters on `caller.owner`. Deleting a thread deletes its workspace rows and its attachments' rows
-    in the same transaction; copying one (`ThreadCopy.files`) copies them."""
+    """Every method filters on `caller.owner`. Deleting a thread deletes its workspace rows, and the rows of attachments
+    that belong to no other thread, in the same transaction. A copy comes with its files (`ThreadCopy.files`), and the
+    attachments of the one it is of belong to it too (`ThreadCopy.attachments`)."""
 
     async def put_file(
         self, new: NewFileVersion, event: NewEvent, /, *, epoch: int | None = None, caller: Caller
@@ -122,7 +126,8 @@ class FileStorage(Protocol):
     async def attachment(self, attachment_id: str, /, *, caller: Caller) -> Attachment | None: ...
 
     async def claim_attachments(self, thread_id: str, attachment_ids: Collection[str], /, *, caller: Caller) -> None:
-        """These belong to the thread from now on, unless they belong to one already. Unknown ids are passed over.
+        """These belong to the thread from now on, and to those that they belonged to before. Unknown ids are passed
+        over.
 
         Those of another owner than the thread's are unknown ones. Raises `NotFound` `no_such_thread`.
         """

@@ -253,7 +253,8 @@ class TranscriptIndex:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ThreadCopy:
     """A thread to store whole: what forking one makes. Everything is the new thread's: its id, runs that are final,
-    events with `seq` from 1 without gaps, each of one of the runs or of none, file versions as they were numbered."""
+    events with `seq` from 1 without gaps, each of one of the runs or of none, file versions as they were numbered.
+    `attachments` are the ids of those that its messages refer to; unknown ones and those of others are passed over."""
 
     thread_id: str
     title: str
@@ -263,6 +264,7 @@ class ThreadCopy:
     runs: Sequence[Run] = ()
     events: Sequence[StoredEvent] = ()
     files: Sequence[FileVersion] = ()
+    attachments: Sequence[str] = ()
 
 
 class ThreadStorage(Protocol):

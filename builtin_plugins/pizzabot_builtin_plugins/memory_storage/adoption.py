@@ -37,6 +37,7 @@ class AdoptionTables(ThreadTables):
         self._runs.update(rows)
         for run in copy.runs:
             self._remember(copy.thread_id, run.input)
+        self.belong(copy.thread_id, copy.attachments, owner=caller.owner)
         return thread_copy(thread.thread, self._status(thread, asked=False))
 
     def _refuse_known_runs(self, copy: ThreadCopy) -> None:

@@ -20,33 +20,47 @@ class AttachmentTables(State):
             row = self._thread_row(attachment.thread_id, caller)
             if row is None or row.thread.owner != owner:
                 raise no_such_thread(attachment.thread_id)
-        self._attachments[attachment.id] = replace(attachment, owner=owner)
+        self._attachments[attachment.id] = replace(attachment, owner=owner, thread_id=None)
+        self._attached_to[attachment.id] = [] if attachment.thread_id is None else [attachment.thread_id]
 
     def attachment(self, attachment_id: str, *, caller: Caller) -> Attachment | None:
         found = self._attachments.get(attachment_id)
-        return found if found is not None and may_touch(found.owner, caller) else None
+        if found is None or not may_touch(found.owner, caller):
+            return None
+        return replace(found, thread_id=next(iter(self._attached_to[attachment_id]), None))
 
     def claim_attachments(self, thread_id: str, attachment_ids: Collection[str], *, caller: Caller) -> None:
         row = self._thread_row(thread_id, caller)
         if row is None:
             raise no_such_thread(thread_id)
+        self.belong(thread_id, attachment_ids, owner=row.thread.owner)
+
+    def belong(self, thread_id: str, attachment_ids: Collection[str], *, owner: str) -> None:
         for attachment_id in attachment_ids:
             found = self._attachments.get(attachment_id)
-            if found is not None and found.thread_id is None and found.owner == row.thread.owner:
-                self._attachments[attachment_id] = replace(found, thread_id=thread_id)
+            if found is None or found.owner != owner:
+                continue
+            threads = self._attached_to[attachment_id]
+            if thread_id not in threads:
+                threads.append(thread_id)
 
     def thread_attachments(self, thread_id: str, *, caller: Caller) -> Sequence[Attachment]:
-        found = [
-            attachment
-            for attachment in self._attachments.values()
-            if attachment.thread_id == thread_id and may_touch(attachment.owner, caller)
-        ]
+        ids = [attachment_id for attachment_id, threads in self._attached_to.items() if thread_id in threads]
+        found = [row for one in ids if (row := self.attachment(one, caller=caller)) is not None]
         return sorted(found, key=lambda attachment: (attachment.created_at, attachment.id))
+
+    def leave_attachments(self, thread_id: str) -> None:
+        """The thread goes, and with it what was attached to it alone."""
+        for attachment_id, threads in list(self._attached_to.items()):
+            if thread_id in threads:
+                threads.remove(thread_id)
+                if not threads:
+                    del self._attachments[attachment_id], self._attached_to[attachment_id]
 
     def delete_attachment(self, attachment_id: str, *, caller: Caller) -> bool:
         if self.attachment(attachment_id, caller=caller) is None:
             return False
-        del self._attachments[attachment_id]
+        del self._attachments[attachment_id], self._attached_to[attachment_id]
         return True
 
     def folder_grants(self, *, caller: Caller) -> Sequence[FolderGrant]:

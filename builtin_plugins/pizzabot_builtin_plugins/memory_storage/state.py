@@ -24,6 +24,7 @@ class State:
         self._messages: dict[str, dict[str, JsonValue]] = {}
         self._interrupts: dict[tuple[str, str], Interrupt] = {}
         self._attachments: dict[str, Attachment] = {}
+        self._attached_to: dict[str, list[str]] = {}
         self._grants: dict[tuple[str, str], FolderGrant] = {}
         self._settings: dict[tuple[str, str], JsonValue] = {}
 

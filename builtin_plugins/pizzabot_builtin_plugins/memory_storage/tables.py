@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from pizzabot_builtin_plugins.memory_storage.admission import AdmissionTables
 from pizzabot_builtin_plugins.memory_storage.adoption import AdoptionTables
-from pizzabot_builtin_plugins.memory_storage.attachments import AttachmentTables
 from pizzabot_builtin_plugins.memory_storage.decisions import DecisionTables
 from pizzabot_builtin_plugins.memory_storage.runs import RunTables
 from pizzabot_builtin_plugins.memory_storage.threads import ThreadTables
@@ -21,7 +20,6 @@ class Tables(
     RunTables,
     AdoptionTables,
     TranscriptTables,
-    AttachmentTables,
     DecisionTables,
     AdmissionTables,
     ThreadTables,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from pizzabot_builtin_plugins.memory_storage.attachments import AttachmentTables
 from pizzabot_builtin_plugins.memory_storage.rows import (
     ThreadRow,
     check_limit,
@@ -14,7 +15,7 @@ from pizzabot_builtin_plugins.memory_storage.rows import (
     may_touch,
     thread_copy,
 )
-from pizzabot_builtin_plugins.memory_storage.state import State, request_keys
+from pizzabot_builtin_plugins.memory_storage.state import request_keys
 from pizzabot_hookspecs import Caller, Conflict
 from pizzabot_hookspecs.interrupts import InterruptState
 from pizzabot_hookspecs.storage_backends import Thread, ThreadStatus
@@ -24,7 +25,7 @@ DEFAULT_TITLE = "New conversation"
 DEFAULT_SOURCE = "user"
 
 
-class ThreadTables(State):
+class ThreadTables(AttachmentTables):
     def create_thread(
         self,
         thread_id: str,
@@ -84,8 +85,7 @@ class ThreadTables(State):
                 del self._keys[key]
         for place in [place for place in self._interrupts if place[0] == thread_id]:
             del self._interrupts[place]
-        for attachment_id in [of.id for of in self._attachments.values() if of.thread_id == thread_id]:
-            del self._attachments[attachment_id]
+        self.leave_attachments(thread_id)
         self._messages.pop(thread_id, None)
         del self._threads[thread_id]
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pizzabot_builtin_plugins.sqlite_storage.attachments import belong
 from pizzabot_builtin_plugins.sqlite_storage.events import event_row, insert_rows
 from pizzabot_builtin_plugins.sqlite_storage.rows import Connection, Row
 from pizzabot_builtin_plugins.sqlite_storage.run_messages import take
@@ -52,6 +53,7 @@ def adopt_thread(connection: Connection, copy: ThreadCopy, *, caller: Caller, no
         take(connection, copy.thread_id, run.input)
     insert_rows(connection, (event_row(copy.thread_id, event.run_id, event, seq=event.seq) for event in copy.events))
     insert_files(connection, copy.files)
+    belong(connection, copy.thread_id, copy.attachments, owner=caller.owner)
     return finish_copy(connection, copy, caller=caller)
 
 

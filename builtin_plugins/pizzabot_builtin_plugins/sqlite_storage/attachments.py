@@ -1,4 +1,7 @@
-"""The table `attachments`: what people sent along, of no thread until a message refers to it."""
+"""The tables `attachments` and `attachment_threads`: what people sent along, and whose it is.
+
+An attachment goes with the last of its threads: a trigger of the schema sees to it.
+"""
 
 # ruff: noqa: S608 - what is put together are constants of this package; values are always parameters.
 
@@ -12,14 +15,24 @@ from pizzabot_builtin_plugins.sqlite_storage.values import to_json, to_text_time
 from pizzabot_hookspecs import Caller, Conflict
 from pizzabot_hookspecs.file_storage import Attachment
 
-_COLUMNS = "attachment_id, owner, thread_id, filename, media_type, size, created_at"
-_INSERT = f"INSERT INTO attachments ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_FIRST = (
+    "SELECT of.thread_id FROM attachment_threads AS of WHERE of.attachment_id = attachments.attachment_id "
+    "ORDER BY of.rowid LIMIT 1"
+)
+_COLUMNS = f"attachment_id, owner, ({_FIRST}), filename, media_type, size, created_at"
+_INSERT = (
+    "INSERT INTO attachments (attachment_id, owner, filename, media_type, size, created_at) VALUES (?, ?, ?, ?, ?, ?)"
+)
 _ONE = f"SELECT {_COLUMNS} FROM attachments WHERE attachment_id = ? AND {MINE}"
-_OF_THREAD = f"SELECT {_COLUMNS} FROM attachments WHERE thread_id = ? AND {MINE} ORDER BY created_at, attachment_id"
+_OF_THREAD = (
+    f"SELECT {_COLUMNS} FROM attachments WHERE {MINE} "
+    "AND attachment_id IN (SELECT attachment_id FROM attachment_threads WHERE thread_id = ?) "
+    "ORDER BY created_at, attachment_id"
+)
 _OWNER = f"SELECT owner FROM threads WHERE thread_id = ? AND {MINE}"
 _CLAIM = (
-    "UPDATE attachments SET thread_id = ? WHERE thread_id IS NULL AND owner = ? "
-    "AND attachment_id IN (SELECT value FROM json_each(?))"
+    "INSERT OR IGNORE INTO attachment_threads (attachment_id, thread_id) "
+    "SELECT attachment_id, ? FROM attachments WHERE owner = ? AND attachment_id IN (SELECT value FROM json_each(?))"
 )
 
 
@@ -33,13 +46,14 @@ def add_attachment(connection: Connection, attachment: Attachment, *, caller: Ca
     row = (
         attachment.id,
         owner,
-        attachment.thread_id,
         attachment.filename,
         attachment.media_type,
         attachment.size,
         to_text_time(attachment.created_at),
     )
     connection.execute(_INSERT, row)
+    if attachment.thread_id is not None:
+        belong(connection, attachment.thread_id, [attachment.id], owner=owner)
 
 
 def attachment(connection: Connection, attachment_id: str, *, caller: Caller) -> Attachment | None:
@@ -54,11 +68,16 @@ def claim_attachments(
     owner = _owner_of(connection, thread_id, caller)
     if owner is None:
         raise no_such_thread(thread_id)
+    belong(connection, thread_id, attachment_ids, owner=owner)
+
+
+def belong(connection: Connection, thread_id: str, attachment_ids: Collection[str], *, owner: str) -> None:
+    """Those of the owner's among them belong to the thread, too."""
     connection.execute(_CLAIM, (thread_id, owner, to_json(list(attachment_ids))))
 
 
 def thread_attachments(connection: Connection, thread_id: str, *, caller: Caller) -> Sequence[Attachment]:
-    return [attachment_from(row) for row in connection.execute(_OF_THREAD, (thread_id, *mine(caller))).fetchall()]
+    return [attachment_from(row) for row in connection.execute(_OF_THREAD, (*mine(caller), thread_id)).fetchall()]
 
 
 def delete_attachment(connection: Connection, attachment_id: str, *, caller: Caller) -> bool:

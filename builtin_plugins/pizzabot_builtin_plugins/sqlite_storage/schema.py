@@ -171,6 +171,33 @@ CREATE TABLE attachments (
 )
 """
 
+_UNCLAIMED_ATTACHMENTS = """
+CREATE TABLE attachments (
+  attachment_id TEXT PRIMARY KEY NOT NULL,
+  owner TEXT NOT NULL,
+  filename TEXT NOT NULL,
+  media_type TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  created_at TEXT NOT NULL
+)
+"""
+
+_ATTACHMENT_THREADS = """
+CREATE TABLE attachment_threads (
+  attachment_id TEXT NOT NULL REFERENCES attachments (attachment_id) ON DELETE CASCADE,
+  thread_id TEXT NOT NULL REFERENCES threads (thread_id) ON DELETE CASCADE,
+  UNIQUE (thread_id, attachment_id)
+)
+"""
+
+_LAST_THREAD_GONE = """
+CREATE TRIGGER attachments_go_with_their_last_thread AFTER DELETE ON attachment_threads
+WHEN NOT EXISTS (SELECT 1 FROM attachment_threads WHERE attachment_id = OLD.attachment_id)
+BEGIN
+  DELETE FROM attachments WHERE attachment_id = OLD.attachment_id;
+END
+"""
+
 _FOLDER_GRANTS = """
 CREATE TABLE folder_grants (
   grant_id TEXT NOT NULL,
@@ -269,6 +296,27 @@ MIGRATIONS: tuple[Migration, ...] = (
             "CREATE INDEX attachments_by_thread ON attachments (thread_id) WHERE thread_id IS NOT NULL",
             _FOLDER_GRANTS,
             _RUN_MESSAGES,
+        ),
+    ),
+    Migration(
+        component="app",
+        version=6,
+        statements=(
+            # An attachment of a thread and of its forks belongs to each of them.
+            "ALTER TABLE attachments RENAME TO attachments_of_one",
+            _UNCLAIMED_ATTACHMENTS,
+            """
+            INSERT INTO attachments
+            SELECT attachment_id, owner, filename, media_type, size, created_at FROM attachments_of_one
+            """,
+            _ATTACHMENT_THREADS,
+            """
+            INSERT INTO attachment_threads (attachment_id, thread_id)
+            SELECT attachment_id, thread_id FROM attachments_of_one WHERE thread_id IS NOT NULL
+            """,
+            "DROP TABLE attachments_of_one",
+            "CREATE INDEX attachment_threads_by_attachment ON attachment_threads (attachment_id)",
+            _LAST_THREAD_GONE,
         ),
     ),
 )

@@ -26,7 +26,7 @@ class MessageAttachments:
         return replace(request, messages=tuple(_completed(message, rows) for message in request.messages))
 
     async def claim(self, request: RunRequest, /, *, caller: Caller) -> None:
-        """What the messages refer to belongs to the thread from now on, unless it belongs to one."""
+        """What the messages refer to belongs to the thread from now on, too."""
         if ids := ids_in(request.messages):
             await self._storage.claim_attachments(request.thread_id, ids, caller=caller)
 

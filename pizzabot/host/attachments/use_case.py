@@ -88,8 +88,10 @@ class HostAttachments:
         return [row.id for row in await self._storage.thread_attachments(thread_id, caller=caller)]
 
     async def forget(self, attachment_ids: Sequence[str], /) -> None:
+        """What belongs to another thread as well has its row yet, and stays."""
         for attachment_id in attachment_ids:
-            await self._content.remove(attachment_id)
+            if await self._storage.attachment(attachment_id, caller=SYSTEM) is None:
+                await self._content.remove(attachment_id)
 
     async def sweep(self, logger: Logger) -> int:
         """Remove files that no row names: what a crash has left. How many there were."""

@@ -192,6 +192,10 @@ def _parts(item: Mapping[str, Any], field: str) -> tuple[Part, ...]:
     return tuple(parts) or ({"type": "text", "text": ""},)
 
 
+UNKNOWN_TYPE = "application/octet-stream"
+"""Of a file whose part does not say it: the attachment's own row does, where there is one."""
+
+
 def _part(block: object) -> Part | None:
     """A part that a client may send: text, or a file that is a stored attachment; anything else is dropped."""
     if isinstance(block, str):
@@ -203,8 +207,9 @@ def _part(block: object) -> Part | None:
     url = block.get("url")
     if block.get("type") == "file" and isinstance(url, str) and url.startswith("attachment://"):
         attachment_id = url.removeprefix("attachment://")
-        media_type = block.get("mediaType")
-        if attachment_id and isinstance(media_type, str):
+        named = (block.get(key) for key in ("mediaType", "mime_type", "mimeType"))
+        media_type = next((kind for kind in named if isinstance(kind, str)), UNKNOWN_TYPE)
+        if attachment_id:
             return {"type": "file", "url": url, "mediaType": media_type, "attachmentId": attachment_id}
     return None
 

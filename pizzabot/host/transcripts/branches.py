@@ -7,11 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
+from pizzabot.host.attachments.in_messages import ids_in
 from pizzabot.host.ids import checked_id, new_run_id, uuid7
 from pizzabot.host.runs.drivers import Changed
 from pizzabot.host.runs.engine import RunEngine
 from pizzabot.host.runs.pump_services import Models
-from pizzabot.host.runs.requests import checked_key
+from pizzabot.host.runs.requests import checked_key, messages_of
 from pizzabot.host.transcripts.copying import copied_events, copied_run
 from pizzabot.host.transcripts.thread_log import ThreadLog, compaction_setting
 from pizzabot.host.transcripts.turns import KnownTurn, Turns, kept, settled_turn
@@ -133,6 +134,7 @@ class Branches:
             runs=[copied_run(run, thread_id=target, owner=caller.owner, run_ids=new_ids) for run in runs],
             events=told,
             files=files,
+            attachments=ids_in([message for run in runs for message in messages_of(run.input)]),
         )
 
     async def _events(self, thread_id: str, runs: Sequence[Run], *, caller: Caller) -> Sequence[StoredEvent]:

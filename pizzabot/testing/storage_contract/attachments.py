@@ -1,4 +1,4 @@
-"""The storage contract, part: attachments belong to their owner, and to the first thread that refers to them."""
+"""The storage contract, part: attachments belong to their owner, and to every thread that refers to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pizzabot.testing.run_store_contract.base import ANNA, BORIS, refused
 from pizzabot.testing.storage_contract.base import WholeSuite
 from pizzabot_hookspecs import LOCAL, SYSTEM, Caller, Conflict, NotFound
 from pizzabot_hookspecs.file_storage import Attachment
-from pizzabot_hookspecs.storage_backends import Storage
+from pizzabot_hookspecs.storage_backends import Storage, ThreadCopy
 
 LONG_AGO = 1_700_000_000.25
 
@@ -64,7 +64,7 @@ class AttachmentContract(WholeSuite):
 
         self.play(tmp_path, scenario)
 
-    def test_claiming_gives_unclaimed_ones_to_the_thread_and_passes_over_the_others(self, tmp_path: Path) -> None:
+    def test_claimed_ones_belong_to_each_thread_that_did_and_unknown_ones_are_passed_over(self, tmp_path: Path) -> None:
         async def scenario(storage: Storage) -> None:
             for thread_id in ("t", "u"):
                 await storage.create_thread(thread_id, caller=LOCAL)
@@ -74,7 +74,7 @@ class AttachmentContract(WholeSuite):
             await storage.claim_attachments("u", {"a", "b"}, caller=LOCAL)
             assert await storage.attachment("a", caller=LOCAL) == attached("a", created_at=LONG_AGO + 1, thread_id="t")
             assert await ids_of(storage, "t") == ["c", "a"], "oldest first"
-            assert await ids_of(storage, "u") == ["b"]
+            assert await ids_of(storage, "u") == ["a", "b"]
             assert await storage.attachment("d", caller=LOCAL) == attached("d")
             await storage.claim_attachments("t", [], caller=LOCAL)
             await storage.claim_attachments("t", [f"unknown-{number}" for number in range(5_000)], caller=LOCAL)
@@ -83,7 +83,7 @@ class AttachmentContract(WholeSuite):
 
         self.play(tmp_path, scenario)
 
-    def test_of_those_who_claim_at_once_one_has_it(self, tmp_path: Path) -> None:
+    def test_of_those_who_claim_at_once_all_have_it_and_one_is_the_first(self, tmp_path: Path) -> None:
         async def scenario(first: Storage, second: Storage) -> None:
             threads = [f"t{number}" for number in range(8)]
             for thread_id in threads:
@@ -91,12 +91,58 @@ class AttachmentContract(WholeSuite):
             await first.add_attachment(attached("a"), caller=LOCAL)
             engines = zip([first, second] * 4, threads, strict=True)
             await asyncio.gather(*(storage.claim_attachments(of, ["a"], caller=LOCAL) for storage, of in engines))
-            found = await second.attachment("a", caller=LOCAL)
-            assert found is not None
-            owners = [thread_id for thread_id in threads if await ids_of(first, thread_id) == ["a"]]
-            assert owners == [found.thread_id]
+            assert [await ids_of(first, thread_id) for thread_id in threads] == [["a"]] * len(threads)
+            found = [await storage.attachment("a", caller=LOCAL) for storage in (first, second)]
+            assert found[0] == found[1]
+            assert found[0] is not None
+            assert found[0].thread_id in threads
 
         self.play_two(tmp_path, scenario)
+
+    def test_an_attachment_goes_with_the_last_of_its_threads(self, tmp_path: Path) -> None:
+        async def scenario(storage: Storage) -> None:
+            for thread_id in ("t", "u", "v"):
+                await storage.create_thread(thread_id, caller=LOCAL)
+            await storage.add_attachment(attached("a", thread_id="u"), caller=LOCAL)
+            for thread_id in ("t", "v", "u"):
+                await storage.claim_attachments(thread_id, ["a"], caller=LOCAL)
+            for gone, first in (("v", "u"), ("u", "t")):
+                assert await storage.delete_thread(gone, caller=LOCAL)
+                assert await storage.attachment("a", caller=LOCAL) == attached("a", thread_id=first)
+                assert await ids_of(storage, gone) == []
+            assert await ids_of(storage, "t") == ["a"]
+            assert await storage.delete_thread("t", caller=LOCAL)
+            assert await storage.attachment("a", caller=LOCAL) is None
+
+        self.play(tmp_path, scenario)
+
+    def test_a_copied_thread_has_the_attachments_it_came_with(self, tmp_path: Path) -> None:
+        async def scenario(storage: Storage) -> None:
+            await storage.create_thread("t", caller=ANNA)
+            for name in "ab":
+                await storage.add_attachment(attached(name, thread_id="t"), caller=ANNA)
+            await storage.add_attachment(attached("boris's"), caller=BORIS)
+            copy = ThreadCopy(thread_id="copy", title="Copy", attachments=["a", "unknown", "boris's", "a"])
+            await storage.adopt_thread(copy, caller=ANNA)
+            assert await ids_of(storage, "copy", caller=ANNA) == ["a"]
+            assert await storage.delete_thread("t", caller=ANNA)
+            left = [await storage.attachment(name, caller=SYSTEM) for name in ("a", "b", "boris's")]
+            assert left == [attached("a", owner="anna", thread_id="copy"), None, attached("boris's", owner="boris")]
+
+        self.play(tmp_path, scenario)
+
+    def test_a_deleted_attachment_is_gone_from_all_its_threads(self, tmp_path: Path) -> None:
+        async def scenario(storage: Storage) -> None:
+            for thread_id in ("t", "u"):
+                await storage.create_thread(thread_id, caller=LOCAL)
+            await storage.add_attachment(attached("a", thread_id="t"), caller=LOCAL)
+            await storage.claim_attachments("u", ["a"], caller=LOCAL)
+            assert await storage.delete_attachment("a", caller=LOCAL) is True
+            assert [await ids_of(storage, thread_id) for thread_id in ("t", "u")] == [[], []]
+            await storage.add_attachment(attached("a"), caller=LOCAL)
+            assert await storage.attachment("a", caller=LOCAL) == attached("a"), "the old threads are not its own"
+
+        self.play(tmp_path, scenario)
 
     def test_attachments_of_another_owner_are_neither_seen_nor_changed(self, tmp_path: Path) -> None:
         async def scenario(storage: Storage) -> None:

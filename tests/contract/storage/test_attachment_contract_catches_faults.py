@@ -13,13 +13,15 @@ from pizzabot.testing import StorageContract
 from pizzabot_builtin_plugins.memory_storage.storage import MemoryStorage
 from pizzabot_hookspecs import SYSTEM, Caller, Conflict
 from pizzabot_hookspecs.file_storage import Attachment, FolderGrant
+from pizzabot_hookspecs.storage_backends import Thread, ThreadCopy
 
 Fails = Callable[[type[Any], type[MemoryStorage], str], bool]
 
 
 class AddsAttachmentsAgain(MemoryStorage):
     async def add_attachment(self, attachment: Attachment, /, *, caller: Caller) -> None:
-        self._tables._attachments.pop(attachment.id, None)
+        if self._tables._attachments.pop(attachment.id, None) is not None:
+            del self._tables._attached_to[attachment.id]
         await super().add_attachment(attachment, caller=caller)
 
 
@@ -38,35 +40,65 @@ class ShowsEverybodysThreadAttachments(MemoryStorage):
         return await super().thread_attachments(thread_id, caller=SYSTEM)
 
 
-class ClaimsClaimedOnes(MemoryStorage):
+class ClaimsForOneThreadOnly(MemoryStorage):
     async def claim_attachments(self, thread_id: str, attachment_ids: Collection[str], /, *, caller: Caller) -> None:
         for attachment_id in attachment_ids:
-            if found := await self.attachment(attachment_id, caller=caller):
-                self._tables._attachments[attachment_id] = replace(found, thread_id=None)
+            if await self.attachment(attachment_id, caller=caller) is not None:
+                self._tables._attached_to[attachment_id] = []
         await super().claim_attachments(thread_id, attachment_ids, caller=caller)
+
+
+class ClaimsNothingTwice(MemoryStorage):
+    async def claim_attachments(self, thread_id: str, attachment_ids: Collection[str], /, *, caller: Caller) -> None:
+        free = [of for of in attachment_ids if not self._tables._attached_to.get(of)]
+        await super().claim_attachments(thread_id, free, caller=caller)
 
 
 class ClaimsForTheSystemAcrossOwners(MemoryStorage):
     async def claim_attachments(self, thread_id: str, attachment_ids: Collection[str], /, *, caller: Caller) -> None:
         await super().claim_attachments(thread_id, attachment_ids, caller=caller)
         for attachment_id in attachment_ids:
-            found = await self.attachment(attachment_id, caller=caller)
-            if found is not None and found.thread_id is None:
-                self._tables._attachments[attachment_id] = replace(found, thread_id=thread_id)
+            if await self.attachment(attachment_id, caller=caller) is not None:
+                self._tables._attached_to[attachment_id].append(thread_id)
 
 
 class LooksAndClaimsLater(MemoryStorage):
     async def claim_attachments(self, thread_id: str, attachment_ids: Collection[str], /, *, caller: Caller) -> None:
-        free = [of for of in attachment_ids if of in self._tables._attachments]
-        taken = {of: self._tables._attachments[of] for of in free if self._tables._attachments[of].thread_id is None}
+        before = {of: list(threads) for of, threads in self._tables._attached_to.items()}
         await asyncio.sleep(0)
-        self._tables._attachments.update(taken)
+        self._tables._attached_to = before
         await super().claim_attachments(thread_id, attachment_ids, caller=caller)
-        self.claims = [*getattr(self, "claims", []), (thread_id, set(taken))]
 
-    async def thread_attachments(self, thread_id: str, /, *, caller: Caller) -> Sequence[Attachment]:
-        own = {of for claimed, ids in getattr(self, "claims", []) if claimed == thread_id for of in ids}
-        return [self._tables._attachments[of] for of in own]
+
+class ForgetsTheAttachmentsOfACopy(MemoryStorage):
+    async def adopt_thread(self, copy: ThreadCopy, /, *, caller: Caller) -> Thread:
+        return await super().adopt_thread(replace(copy, attachments=()), caller=caller)
+
+
+class GivesACopyEverybodysAttachments(MemoryStorage):
+    async def adopt_thread(self, copy: ThreadCopy, /, *, caller: Caller) -> Thread:
+        made = await super().adopt_thread(copy, caller=caller)
+        for of in set(copy.attachments) & self._tables._attached_to.keys():
+            self._tables._attached_to[of].append(copy.thread_id)
+        return made
+
+
+class DeletesAttachmentsWithTheFirstOfTheirThreads(MemoryStorage):
+    async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
+        for of, threads in self._tables._attached_to.items():
+            if threads[:1] == [thread_id]:
+                self._tables._attached_to[of] = [thread_id]
+        return await super().delete_thread(thread_id, caller=caller)
+
+
+class RemembersTheThreadsOfADeletedAttachment(MemoryStorage):
+    async def delete_attachment(self, attachment_id: str, /, *, caller: Caller) -> bool:
+        self._before = getattr(self, "_before", {}) | {attachment_id: self._tables._attached_to.get(attachment_id, [])}
+        return await super().delete_attachment(attachment_id, caller=caller)
+
+    async def add_attachment(self, attachment: Attachment, /, *, caller: Caller) -> None:
+        await super().add_attachment(attachment, caller=caller)
+        self._tables._attached_to[attachment.id] += getattr(self, "_before", {}).get(attachment.id, [])
 
 
 class DeletesAnybodysAttachment(MemoryStorage):
@@ -76,16 +108,17 @@ class DeletesAnybodysAttachment(MemoryStorage):
 
 class KeepsAttachmentsOfADeletedThread(MemoryStorage):
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
-        kept = dict(self._tables._attachments)
+        kept, threads = dict(self._tables._attachments), dict(self._tables._attached_to)
         deleted = await super().delete_thread(thread_id, caller=caller)
-        self._tables._attachments = kept
+        self._tables._attachments, self._tables._attached_to = kept, threads
         return deleted
 
 
 class DeletesUnclaimedAttachmentsToo(MemoryStorage):
     async def delete_thread(self, thread_id: str, /, *, caller: Caller) -> bool:
         deleted = await super().delete_thread(thread_id, caller=caller)
-        self._tables._attachments = {of: row for of, row in self._tables._attachments.items() if row.thread_id}
+        for of in [of for of, threads in self._tables._attached_to.items() if not threads]:
+            del self._tables._attachments[of], self._tables._attached_to[of]
         return deleted
 
 
@@ -148,9 +181,14 @@ NOTICED_BY: dict[type[MemoryStorage], str] = {
     BelievesTheOwnerOfAnAttachment: "test_an_id_is_used_once_and_a_thread_has_to_be_there",
     ShowsEverybodysAttachments: "test_attachments_of_another_owner_are_neither_seen_nor_changed",
     ShowsEverybodysThreadAttachments: "test_attachments_of_another_owner_are_neither_seen_nor_changed",
-    ClaimsClaimedOnes: "test_claiming_gives_unclaimed_ones_to_the_thread_and_passes_over_the_others",
+    ClaimsForOneThreadOnly: "test_claimed_ones_belong_to_each_thread_that_did_and_unknown_ones_are_passed_over",
+    ClaimsNothingTwice: "test_claimed_ones_belong_to_each_thread_that_did_and_unknown_ones_are_passed_over",
     ClaimsForTheSystemAcrossOwners: "test_attachments_of_another_owner_are_neither_seen_nor_changed",
-    LooksAndClaimsLater: "test_of_those_who_claim_at_once_one_has_it",
+    LooksAndClaimsLater: "test_of_those_who_claim_at_once_all_have_it_and_one_is_the_first",
+    ForgetsTheAttachmentsOfACopy: "test_a_copied_thread_has_the_attachments_it_came_with",
+    GivesACopyEverybodysAttachments: "test_a_copied_thread_has_the_attachments_it_came_with",
+    DeletesAttachmentsWithTheFirstOfTheirThreads: "test_an_attachment_goes_with_the_last_of_its_threads",
+    RemembersTheThreadsOfADeletedAttachment: "test_a_deleted_attachment_is_gone_from_all_its_threads",
     DeletesAnybodysAttachment: "test_attachments_of_another_owner_are_neither_seen_nor_changed",
     KeepsAttachmentsOfADeletedThread: "test_claimed_attachments_go_with_their_thread_and_no_others",
     DeletesUnclaimedAttachmentsToo: "test_claimed_attachments_go_with_their_thread_and_no_others",

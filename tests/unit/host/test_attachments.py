@@ -79,11 +79,25 @@ def test_what_a_message_refers_to_belongs_to_its_thread_and_goes_with_it(tmp_pat
             await send(parts, mine["id"], thread_id="second")
             claimed = await parts.storage.attachment(mine["id"], caller=LOCAL)
             assert claimed.thread_id == "t"
-            await parts.threads.delete("second", caller=LOCAL)
-            assert kept(parts) == {mine["id"], other["id"]}
             await parts.threads.delete("t", caller=LOCAL)
+            assert kept(parts) == {mine["id"], other["id"]}
+            await parts.threads.delete("second", caller=LOCAL)
             assert kept(parts) == {other["id"]}
             assert await refusal(parts.files.attachments.get(mine["id"], caller=LOCAL)) == "no_such_attachment"
+
+    run(scene())
+
+
+def test_a_reference_without_a_type_gets_that_of_the_attachment(tmp_path):
+    async def scene():
+        async with attaching(tmp_path) as parts:
+            row = await add(parts)
+            content = [{"type": "text", "text": "look"}, {"type": "file", "url": row["url"]}]
+            message = {"role": "user", "content": content}
+            body = {"id": 1, "method": "run.start", "params": {"input": {"messages": [message]}}}
+            reply = await parts.runs.command("t", body, caller=LOCAL)
+            await settled(parts, reply.envelope["result"]["run_id"])
+            assert parts.runtime.turns[-1].messages[0].parts[1]["mediaType"] == "image/png"
 
     run(scene())
 

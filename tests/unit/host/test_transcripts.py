@@ -469,6 +469,36 @@ def test_a_fork_has_the_conversation_up_to_its_turn_and_both_go_on_alone(tmp_pat
     run(scene())
 
 
+def test_a_fork_has_the_attachments_of_its_path_also_when_the_first_thread_is_deleted(tmp_path):
+    async def one(content):
+        yield content
+
+    async def attached(parts, text, **params):
+        row = await parts.files.attachments.add(one(text.encode()), filename=f"{text}.txt", caller=LOCAL)
+        content = [{"type": "text", "text": text}, {"type": "file", "url": row["url"]}]
+        message = {"role": "user", "id": id_of(text), "content": content}
+        body = {"id": 1, "method": "run.start", "params": {"input": {"messages": [message]}, **params}}
+        await parts.runs.command("t", body, caller=LOCAL)
+        await parts.engine.when_idle()
+        return row["id"]
+
+    async def scene():
+        async with talk(tmp_path / "data") as parts:
+            first, later = await attached(parts, "one"), await attached(parts, "two")
+            await parts.transcripts.fork("t", "m-one", new_thread_id="f", caller=LOCAL)
+            await parts.threads.delete("t", caller=LOCAL)
+            assert (await parts.files.attachments.get(first, caller=LOCAL)).size == 3
+            with pytest.raises(NotFound):
+                await parts.files.attachments.get(later, caller=LOCAL)
+            (shown,) = (await parts.transcripts.page("f", caller=LOCAL))["turns"]
+            assert shown["message"]["content"][1]["attachmentId"] == first
+            await parts.threads.delete("f", caller=LOCAL)
+            with pytest.raises(NotFound):
+                await parts.files.attachments.get(first, caller=LOCAL)
+
+    run(scene())
+
+
 def test_a_fork_onto_a_thread_that_is_there_is_refused_and_leaves_it_alone(tmp_path):
     async def scene():
         async with talk(tmp_path / "data") as parts:
@@ -488,7 +518,8 @@ def test_of_two_forks_onto_one_id_one_is_made_and_keeps_its_memory(tmp_path):
         async with talk(tmp_path / "data") as parts:
             await say(parts, "one")
             forks = [parts.transcripts.fork("t", new_thread_id="f", caller=LOCAL) for _ in range(2)]
-            made, refused = await asyncio.gather(*forks, return_exceptions=True)
+            ended = await asyncio.gather(*forks, return_exceptions=True)
+            refused, made = sorted(ended, key=lambda one: not isinstance(one, Conflict))
             assert (made.thread_id, refused.code) == ("f", "thread_busy")
             await say(parts, "two", "f")
             assert await told_to_model(parts, "f") == ["one", "two"]

@@ -65,7 +65,7 @@ def test_the_files_of_a_branch_are_one_walk_through_the_rows_of_the_thread(tmp_p
         (workspace._NEXT_VERSION, f"USING PRIMARY KEY {KEY}"),
         (workspace._OF_RUN, "USING INDEX workspace_files_by_run (thread_id=? AND run_id=?)"),
         (workspace._USED, "USING COVERING INDEX workspace_files_by_blob (sha256=?)"),
-        (attachments._OF_THREAD, "USING INDEX attachments_by_thread (thread_id=?)"),
+        (attachments._OF_THREAD, "INDEX sqlite_autoindex_attachment_threads_1 (thread_id=?)"),
     ],
 )
 def test_one_path_a_run_a_blob_and_the_attachments_of_a_thread_are_found_in_an_index(

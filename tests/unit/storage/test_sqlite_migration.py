@@ -225,6 +225,33 @@ def test_everything_of_version_3_is_there_after_the_migration_and_can_have_facts
     asyncio.run(scenario())
 
 
+def test_attachments_of_version_5_belong_to_the_thread_that_they_belonged_to(tmp_path: Path) -> None:
+    async def filled() -> None:
+        async with SqliteStorage(tmp_path, migrations=MIGRATIONS[:5]) as storage:
+            await storage.create_thread("t", caller=LOCAL)
+
+    async def scenario() -> None:
+        async with SqliteStorage(tmp_path) as storage:
+            free, claimed = [await storage.attachment(name, caller=LOCAL) for name in ("free", "of t")]
+            assert free is not None
+            assert claimed is not None
+            assert (free.thread_id, free.filename, claimed.thread_id, claimed.size) == (None, "a.png", "t", 7)
+            assert await storage.thread_attachments("t", caller=LOCAL) == [claimed]
+            assert await storage.delete_thread("t", caller=LOCAL)
+            assert await storage.attachment("of t", caller=LOCAL) is None
+            assert await storage.attachment("free", caller=LOCAL) == free
+
+    asyncio.run(filled())
+    connection = sqlite3.connect(tmp_path / "app.sqlite")
+    connection.executemany(
+        "INSERT INTO attachments VALUES (?, 'local', ?, 'a.png', 'image/png', 7, '2026-12-01T00:00:00.000000+00:00')",
+        [("free", None), ("of t", "t")],
+    )
+    connection.commit()
+    connection.close()
+    asyncio.run(scenario())
+
+
 def test_a_database_of_a_migrated_program_is_refused_by_the_program_of_version_1(folder: Path) -> None:
     async def opened(steps: int) -> None:
         async with SqliteStorage(folder, migrations=MIGRATIONS[:steps]):
