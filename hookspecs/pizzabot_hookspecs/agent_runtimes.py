@@ -54,6 +54,9 @@ class Turn:
     `messages`  what the person said, in order; empty when the turn only goes on from the checkpoint
     `recover`   the same run was begun before and its process died: go on from the checkpoint; say `messages` only if
                 the checkpoint does not hold them yet (compare by message id)
+    `told`      with `recover`: ids of messages and calls of this turn that its log holds to their end; None where
+                nobody knows. What else the checkpoint holds of the turn is told first: an answer as a whole message
+                under its id, a call by the frame of its result. The log may be behind the checkpoint by an instant
     `answers`   decided interrupts by id, each with its canonical answer: go on from where they were raised. An
                 approval's is `{"decisions": [one]}`, a question's is handed to the tool as it is. They may be some of
                 the open ones; with `recover` also ones that were consumed before. Without messages
@@ -72,6 +75,7 @@ class Turn:
     model: ChosenModel
     messages: tuple[Message, ...] = ()
     recover: bool = False
+    told: frozenset[str] | None = None
     answers: Mapping[str, JsonValue] = field(default_factory=dict)
     skip: Mapping[str, str] = field(default_factory=dict)
     settle: bool = False

@@ -152,8 +152,11 @@ class HoldingStorage(SqliteStorage):
     """Stands still after a text with `HERE` is stored, a call has its result, around a run's end and a file's row."""
 
     async def append_events(self, run_id: str, epoch: int, events: Sequence[NewEvent], /, *, caller: Caller) -> int:
+        here = any(event.method == "messages" and b"HERE" in event.data for event in events)
+        if here:
+            await gate("before the insert")
         first = await super().append_events(run_id, epoch, events, caller=caller)
-        if any(event.method == "messages" and b"HERE" in event.data for event in events):
+        if here:
             await gate("inserted")
         return first
 

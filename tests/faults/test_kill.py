@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import AsyncExitStack
 
+import httpx
 import pytest
 from talking import frames_of, is_root_end, text_of, texts
 from watching import (
@@ -34,9 +35,22 @@ def by_the_clerk(tool, **args):
     return f"[[tool task {task}]] [[then]] delegated"
 
 
+def shown(server, namespace=()):
+    """What the transcript shows at a namespace: kind and result or text."""
+    with httpx.Client(base_url=server.http, timeout=20, trust_env=False) as http:
+        page = http.get("/threads/t/transcript", params={"namespace": "|".join(namespace)} if namespace else {}).json()
+        found = [item for turn in page["turns"] for item in turn["items"]]
+    return [(item["kind"], item.get("output") or item.get("text") or item.get("code")) for item in found]
+
+
+def said(server):
+    """What the transcript shows without its notices."""
+    return [item for item in shown(server) if item[0] != "notice"]
+
+
 def restarted(server, gates):
-    gates.forget()
     server.kill()
+    gates.forget()  # not before: whoever stands there would go on for an instant
     server.start()
 
 
@@ -108,7 +122,7 @@ def test_killed_between_insert_and_hand_over_the_event_reaches_the_client_that_c
 
     async def scene():
         async with watched(server, "t") as (client, record):
-            run_id = await begun(client, "t", "one HERE two")
+            run_id = await begun(client, "t", "[[pace 0.05]]one HERE two")
             gates.reached("inserted")
             stored = stored_log(server.data_root, "t")
             assert any("HERE" in str(event.data) for event in stored if event.method == "messages")
@@ -119,6 +133,42 @@ def test_killed_between_insert_and_hand_over_the_event_reaches_the_client_that_c
             assert ending(await frames_of(client, "t", run_id)) == ("completed", None)
             await caught_up(client, record, server=server)
             assert stored_log(server.data_root, "t")[: len(stored)] == stored
+            await next_message_works(client, "t")
+
+    play(scene())
+
+
+@pytest.mark.parametrize(
+    ("words", "kept", "told"),
+    [
+        ("[[pace 0.05]]one HERE two", [("ai", "one HERE two")], [("text", "one HERE two")]),
+        (
+            '[[pace 0.05]]HERE [[tool look {"what": "x"}]] [[then]] done',
+            [("ai", "HERE"), ("tool", "saw x"), ("ai", "done")],
+            [("text", "HERE"), ("tool", "saw x"), ("text", "done")],
+        ),
+    ],
+    ids=["an answer", "a call and its result"],
+)
+def test_killed_while_the_log_is_behind_the_state_what_it_missed_is_told_once(serve, gates, words, kept, told):
+    server = serve(storage="holding")
+    gates.hold("before the insert")
+
+    async def scene():
+        async with watched(server, "t") as (client, record):
+            run_id = await begun(client, "t", words)
+            gates.reached("before the insert")
+            while texts(await client.state("t"))[1:] != kept:
+                pass  # the run goes on meanwhile
+            restarted(server, gates)
+        assert not any(
+            b"HERE" in json.dumps(frame).encode() for frame in record.frames if frame["method"] == "messages"
+        )
+        async with Client(server.http) as client:
+            assert ending(await frames_of(client, "t", run_id)) == ("completed", None)
+            await caught_up(client, record, server=server)
+            assert said(server) == told
+            assert texts(await client.state("t"))[1:] == kept
             await next_message_works(client, "t")
 
     play(scene())
@@ -138,7 +188,7 @@ def test_killed_around_the_terminal_event_there_is_exactly_one(serve, gates, ste
         assert not any(map(is_root_end, record.frames))
         async with Client(server.http) as client:
             frames = await frames_of(client, "t", run_id)
-            assert (ending(frames), text_of(frames)) == (("completed", None), "hello")
+            assert (ending(frames), said(server)) == (("completed", None), [("text", "hello")])
             await caught_up(client, record, server=server)
             assert texts(await client.state("t")) == [("human", "hello"), ("ai", "hello")]
             await next_message_works(client, "t")

@@ -6,7 +6,7 @@ import httpx
 import pytest
 from scripting import delegate, fan_out, one_by_one, steps, use
 from talking import frames_of, texts
-from test_kill import APPROVE, restarted
+from test_kill import APPROVE, restarted, shown
 from watching import Client, answered, begun, caught_up, done, ending, next_message_works, play, watched
 
 LONG = "a line that is written once\n" * 2000
@@ -17,14 +17,6 @@ def kept_files(server):
     with httpx.Client(base_url=server.http, timeout=20, trust_env=False) as http:
         rows = http.get("/threads/t/artifacts").json()["artifacts"]
         return {row["path"]: (row["version"], http.get(f"/threads/t/artifacts{row['path']}").text) for row in rows}
-
-
-def items(server, namespace=()):
-    """What the transcript shows at a namespace: kind and result or text."""
-    with httpx.Client(base_url=server.http, timeout=20, trust_env=False) as http:
-        page = http.get("/threads/t/transcript", params={"namespace": "|".join(namespace)} if namespace else {}).json()
-        found = [item for turn in page["turns"] for item in turn["items"]]
-    return [(item["kind"], item.get("output") or item.get("text") or item.get("code")) for item in found]
 
 
 async def decided(client, run_id, choice, *tools):
@@ -181,7 +173,7 @@ def test_killed_while_a_specialist_waits_for_an_answer_the_question_stands_and_i
             assert ending(frames) == ("completed", None)
             assert done(server) == ["post ada", "post bob"]
             assert await results(client) == ["reported"]
-            inside = items(server, before[0]["namespace"])
+            inside = shown(server, before[0]["namespace"])
             assert ("tool", "large") in inside
             assert [text for kind, text in inside if kind == "text"] == ["reported"]
             await caught_up(client, record, server=server)

@@ -32,7 +32,8 @@ class SkillFolders:
     def of(self, path: Path, plugin: str) -> SkillFolder:
         folder = self._known.get((path, plugin))
         if folder is None:
-            folder = self._known[path, plugin] = SkillFolder(path, origin=Origin.PLUGIN, plugin=plugin)
+            folder = SkillFolder(path, origin=Origin.PLUGIN, plugin=plugin, files_are_skills=True)
+            self._known[path, plugin] = folder
         return folder
 
     def forget_missing(self) -> None:

@@ -111,6 +111,18 @@ class Normaliser:
         self._now = max(self._now, int(time.time() * 1000))  # the clock that LangGraph stamps events with
         return [self._frame("checkpoints", checkpoint, ()), self._values_frame(values, ())]
 
+    def tell_again(self, messages: Iterable[BaseMessage]) -> list[Frame]:
+        """What the checkpoint of an earlier process holds and its log missed: answers whole, results of calls."""
+        self._now = max(self._now, int(time.time() * 1000))
+        frames: list[Frame] = []
+        for message in messages:
+            if isinstance(message, ToolMessage):
+                frames.extend(self._told(message, ()))
+            else:
+                place = {"langgraph_checkpoint_ns": f"model:{message.id}", "langgraph_node": "model"}
+                frames.extend(self._whole_message(message, place))
+        return frames
+
     # -- messages: rows 3, 4, 11 ------------------------------------------------------------------------------------
 
     def _messages(self, params: Mapping[str, Any], _graph: Namespace) -> Iterable[Frame]:

@@ -91,6 +91,10 @@ class GraphRun:
         tools = await self._unless_stopped(self._team(engine)) or engine.tools.current()
         graph = None if self._turn.settle else await self._unless_stopped(self._graph(engine, tools))
         work = self._work = self._begin(engine, tools, graph or engine.reader)
+        if self._turn.recover and self._turn.told is not None:
+            missed = await work.memory.untold(self._turn.told, work.said)
+            for frame in work.normaliser.tell_again(missed):
+                yield frame
         if not self._stopping.is_set() and not self._turn.settle:
             try:
                 async with aclosing(self._execution(work, tools)) as frames:

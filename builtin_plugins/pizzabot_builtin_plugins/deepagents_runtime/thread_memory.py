@@ -88,6 +88,24 @@ class ThreadMemory:
             return Entry(graph_input={"messages": list(said)}, config=self._config)
         return await self._onward(await self.snapshot(), said)
 
+    async def untold(self, told: Collection[str], said: Sequence[BaseMessage]) -> list[BaseMessage]:
+        """What the turn has answered and `told` does not name, in order: answers behind the last one that is told, and
+        results of calls. What a stop has cut off counts as told: it is no more than its stream was."""
+        snapshot, _ = await self._begun_on()
+        messages = messages_of(snapshot)
+        if not {message.id for message in said} <= {message.id for message in messages}:
+            return []  # the turn had not begun: all answers are those of earlier ones
+        found: list[BaseMessage] = []
+        for message in reversed(messages):
+            if isinstance(message, ToolMessage):
+                if message.tool_call_id not in told:
+                    found.append(message)
+            elif not isinstance(message, AIMessage) or message.id in told:
+                break
+            elif not message.response_metadata.get("cancelled"):
+                found.append(message)
+        return found[::-1]
+
     async def settled_calls(self, call_ids: Collection[str]) -> frozenset[str]:
         """Those of `call_ids` that have a stored result, in the thread or in a subagent that is at work."""
         snapshot = await self.snapshot()

@@ -40,10 +40,16 @@ class _Known:
 
 
 class SkillFolder:
-    """The bundles of one folder. For one thread at a time; a folder that is missing has none."""
+    """The bundles of one folder. For one thread at a time; a folder that is missing has none.
 
-    def __init__(self, path: Path, *, origin: Origin, plugin: str | None = None) -> None:
+    With `files_are_skills` the caller takes `<id>.md` files of the folder as skills; else one is told as a fault.
+    """
+
+    def __init__(
+        self, path: Path, *, origin: Origin, plugin: str | None = None, files_are_skills: bool = False
+    ) -> None:
         self.path = path
+        self._tells_files = not files_are_skills
         self._origin = origin
         self._plugin = plugin
         self._known: dict[str, _Known] = {}
@@ -74,7 +80,7 @@ class SkillFolder:
         with os.scandir(folder) as entries:
             shown = [entry for entry in entries if not _is_hidden(entry.name)]
             names = sorted(entry.name for entry in shown if not entry.is_file(follow_symlinks=False))
-            loose = sorted(entry.name for entry in shown if entry.is_file(follow_symlinks=False))
+            loose = sorted(entry.name for entry in shown if self._tells_files and entry.is_file(follow_symlinks=False))
         now: dict[str, _Known] = {}
         room = MAX_FOLDER_BYTES
         for place, name in enumerate(names):

@@ -58,7 +58,7 @@ class Beginning:
     def _once_more(self, known: Sequence[StoredEvent]) -> list[NewEvent]:
         """The end of what the dead process left open."""
         for event in known:
-            if b'"content-block-delta"' not in event.data[:200]:
+            if _matters(event):
                 data = json.loads(event.data)
                 self._completion.see(event.method, event.namespace, event.node, data)
                 self._facts.see(event.method, event.namespace, data)
@@ -66,11 +66,41 @@ class Beginning:
         return [*closed, self._facts.begins(self._facts.turn_id or f"run:{self._run.run_id}")]
 
     async def _so_far(self) -> Sequence[StoredEvent]:
-        known: list[StoredEvent] = []
-        if self._run.first_seq is None:
-            return known
-        after = self._run.first_seq - 1
-        while page := await self._storage.events(self._run.thread_id, after=after, limit=_PAGE, caller=SYSTEM):
-            known += [event for event in page if event.run_id == self._run.run_id]
-            after = page[-1].seq
+        return await _log_of(self._storage, self._run)
+
+
+async def told_before(storage: Storage, run: Run, completion: LogCompletion) -> frozenset[str] | None:
+    """The ids of messages and calls that the log holds to their end, for a run that is begun once more: `Turn.told`.
+
+    Those of the runs that asked are among them as far back as one that has said something. None where it is not known
+    what of the state is this turn's.
+    """
+    has_begun = bool(run.input.get("messages"))
+    said, called, seen = set(completion.said), set(completion.called), {run.run_id}
+    while not said and isinstance(asked := run.options.get("resumes"), str) and asked not in seen:
+        seen.add(asked)
+        found = await storage.run(asked, caller=SYSTEM)
+        if found is None:
+            break
+        run, earlier = found, LogCompletion()
+        for event in await _log_of(storage, run):
+            if _matters(event):
+                earlier.see(event.method, event.namespace, event.node, json.loads(event.data))
+        said |= earlier.said
+        called |= earlier.called
+    return frozenset(said | called) if said or has_begun else None
+
+
+def _matters(event: StoredEvent) -> bool:
+    return b'"content-block-delta"' not in event.data[:200]
+
+
+async def _log_of(storage: Storage, run: Run) -> Sequence[StoredEvent]:
+    known: list[StoredEvent] = []
+    if run.first_seq is None:
         return known
+    after = run.first_seq - 1
+    while page := await storage.events(run.thread_id, after=after, limit=_PAGE, caller=SYSTEM):
+        known += [event for event in page if event.run_id == run.run_id]
+        after = page[-1].seq
+    return known

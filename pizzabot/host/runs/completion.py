@@ -32,6 +32,9 @@ class LogCompletion:
         self._called: dict[_CallKey, str | None] = {}
         self._tools: dict[_CallKey, str | None] = {}
         self._interrupts: dict[str, NewInterrupt] = {}
+        self.said: set[str] = set()
+        self.called: set[str] = set()
+        """Ids of messages and of calls that went to their end by themselves."""
 
     def see(self, method: str, namespace: Namespace, node: str | None, data: Mapping[str, Any]) -> None:
         """Take note of a frame that goes into the log."""
@@ -55,9 +58,11 @@ class LogCompletion:
             if isinstance(content, Mapping) and content.get("type") in _CALLS and content.get("id"):
                 self._written.setdefault(key, []).append(str(content["id"]))
         elif event in ("message-finish", "error"):
-            self._messages.pop(key, None)
+            message_id = self._messages.pop(key, None)
             calls = self._written.pop(key, ())
             if event == "message-finish":
+                if message_id is not None:
+                    self.said.add(message_id)
                 graph, node = key[0][:-1], key[1]
                 self._called |= {(graph, call_id): node for call_id in calls}
 
@@ -70,6 +75,8 @@ class LogCompletion:
             self._tools[namespace, call_id] = node
         elif data.get("event") in ("tool-finished", "tool-error"):
             self._tools.pop((namespace, call_id), None)
+            if data.get("code") != ABORTED:
+                self.called.add(call_id)
 
     @property
     def interrupts(self) -> tuple[NewInterrupt, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from pizzabot.host.runs.attention import SKIPPED, recovery_interrupt
 from pizzabot.host.runs.attention import reason as reason_of
-from pizzabot.host.runs.beginning import Beginning
+from pizzabot.host.runs.beginning import Beginning, told_before
 from pizzabot.host.runs.completion import LogCompletion
 from pizzabot.host.runs.facts import CONTEXT, PREFIX, RunFacts
 from pizzabot.host.runs.intents import RunIntents
@@ -54,6 +54,7 @@ class RunPump:
         self._first_seq: int | None = None
         self._lost = False
         self._attention: str | None = None
+        self._told: frozenset[str] | None = None
         self._facts = RunFacts(run, now=self._now)
         self._questions = Questions(
             services.storage,
@@ -176,9 +177,16 @@ class RunPump:
             questions=self._questions,
             now=self._now,
         )
-        for event in await beginning.events():
+        events = await beginning.events()
+        if self._goes_on_after_a_crash:
+            self._told = await told_before(self._services.storage, self._run, self._completion)
+        for event in events:
             await writer.add(event, urgent=True)
         self._services.started(self._run)
+
+    @property
+    def _goes_on_after_a_crash(self) -> bool:
+        return self._run.attempt > 1 or (self._run.options.get("recovery") or {}).get("choice") is not None
 
     async def _needs_attention(self) -> bool:
         """Whether calls of this run may have happened and nobody knows; then the person is asked."""
@@ -211,7 +219,8 @@ class RunPump:
             caller=self._caller,
             model=model,
             messages=messages_of(self._run.input),
-            recover=self._run.attempt > 1 or choice is not None,
+            recover=self._goes_on_after_a_crash,
+            told=self._told,
             answers=self._run.input.get("answers") or {},
             skip=dict.fromkeys(recovery.get("calls") or (), SKIPPED) if choice in ("skip", "stop") else {},
             settle=settle or choice == "stop",

@@ -1,13 +1,14 @@
 """Events into the log: batched, fenced by the run's epoch, published once they are stored (durable-runs rule 3).
 
-The pump never waits for the disk unless the buffer is full. One task per run writes: at once for the first event and
-for everything that is not a text delta, else after `BATCH_SECONDS` or `BATCH_EVENTS`. While a write is under way the
-next batch collects, so a slow disk makes larger batches and never more of them.
+The pump never waits for the disk unless the buffer is full. One task per run writes: at once for the first event, after
+`URGENT_SECONDS` for everything that is not a text delta (a graph's step makes several), else after `BATCH_SECONDS` or
+`BATCH_EVENTS`. While a write is under way the next batch collects, so a slow disk makes larger batches and never more.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from pizzabot_hookspecs.storage_backends import NewEvent, Run, RunStatus, RunSto
 from pizzabot_hookspecs.support.patience import patiently
 
 BATCH_SECONDS = 0.03
+URGENT_SECONDS = 0.002
 BATCH_EVENTS = 32
 MAX_BUFFER_EVENTS = 2048
 """Events that wait for the disk before the pump, and with it the model, is made to wait."""
@@ -37,6 +39,7 @@ class EventWriter:
         self._buffer: list[NewEvent] = []
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
+        self._now = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
         self._closing = False
@@ -52,8 +55,11 @@ class EventWriter:
             raise self.failure
         self._buffer.append(event)
         self._wake.set()
-        if urgent or self._empty_log or len(self._buffer) >= BATCH_EVENTS:
+        if self._empty_log or len(self._buffer) >= BATCH_EVENTS:
             self._empty_log = False
+            self._now.set()
+            self._hurry.set()
+        elif urgent:
             self._hurry.set()
         if len(self._buffer) >= MAX_BUFFER_EVENTS:
             self._room.clear()
@@ -71,8 +77,8 @@ class EventWriter:
     ) -> None:
         """Write what waits, then `events`, the status and the interrupts in one transaction, and publish them."""
         self._closing = True
-        self._wake.set()
-        self._hurry.set()
+        for event in (self._wake, self._hurry, self._now):
+            event.set()
         await self._task
         if self.failure is not None:
             raise self.failure
@@ -103,8 +109,8 @@ class EventWriter:
         try:
             while not self._has_last_batch():
                 await self._wake.wait()
-                if not self._hurry.is_set():
-                    await self._linger()
+                await _at_most(BATCH_SECONDS, self._hurry)
+                await _at_most(URGENT_SECONDS, self._now)
                 if not self._has_last_batch():
                     await self._write_one()
         except asyncio.CancelledError:
@@ -117,18 +123,12 @@ class EventWriter:
         """Whether what waits goes into the transaction of the status."""
         return self._closing and len(self._buffer) <= MAX_TRANSACTION_EVENTS
 
-    async def _linger(self) -> None:
-        try:
-            async with asyncio.timeout(BATCH_SECONDS):
-                await self._hurry.wait()
-        except TimeoutError:
-            pass
-
     async def _write_one(self) -> None:
         batch, self._buffer = self._buffer[:MAX_TRANSACTION_EVENTS], self._buffer[MAX_TRANSACTION_EVENTS:]
         if not self._buffer:
             self._wake.clear()
             self._hurry.clear()
+            self._now.clear()
         if len(self._buffer) < MAX_BUFFER_EVENTS:
             self._room.set()
         if not batch:
@@ -169,3 +169,11 @@ class EventWriter:
             ],
             owner=self._run.owner,
         )
+
+
+async def _at_most(seconds: float, event: asyncio.Event) -> None:
+    if event.is_set():
+        return
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

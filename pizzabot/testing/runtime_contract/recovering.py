@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from pizzabot.testing.runtime_contract.kit import (
     ModelDown,
     asked,
     conversation,
+    events,
     frames_of,
     model_of,
     said,
@@ -71,6 +74,29 @@ class RecoveringContract(RuntimeContract):
             assert after is not None
             assert before is not None
             assert after["values"] == before["values"]
+
+        self.run(scenario())
+
+    def test_what_the_log_missed_of_a_turn_is_told_first_and_what_it_holds_is_not(self) -> None:
+        async def scenario() -> None:
+            storage = self.new_storage()
+            model, chosen = model_of(Reply("Hello"), Reply("Fine"))
+            async with self.runtime(storage) as runtime:
+                await frames_of(runtime.start(turn(chosen, said("hi"))))
+                state = await runtime.state("thread-1", caller=LOCAL)
+                assert state is not None
+                messages: Any = state["values"]["messages"]
+                answer = str(messages[-1]["id"])
+                again = turn(chosen, said("hi"), recover=True, told=frozenset())
+                missed = await frames_of(runtime.start(again))
+                known = await frames_of(runtime.start(replace(again, told=frozenset([answer]))))
+                unheard = replace(again, messages=(said("and now?", "u2"),), run_id="run-2")
+                later = await frames_of(runtime.start(unheard))
+            assert len(model.calls) == 2
+            assert text_of(missed) == "Hello"
+            assert [data["id"] for data in events(missed) if data["event"] == "message-start"] == [answer]
+            assert events(missed)[-1]["event"] == "message-finish"
+            assert (text_of(known), text_of(later)) == ("", "Fine")
 
         self.run(scenario())
 

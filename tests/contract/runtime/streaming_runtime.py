@@ -92,6 +92,10 @@ class StreamingRun:
             if message.id not in known
         ]
         finished = self.turn.recover and history[-1]["type"] == "ai"
+        if finished and self.turn.told is not None and history[-1]["id"] not in self.turn.told:
+            self.id = history[-1]["id"]
+            for frame in self.told(history[-1]["content"]):
+                yield frame
         if not finished:
             await self.runtime.save(self.turn.thread_id, history)
             if not self.stopped.is_set():
@@ -101,6 +105,15 @@ class StreamingRun:
                 history.append(self.spoken())
                 await self.runtime.save(self.turn.thread_id, history)
         yield self.frame("values", {"messages": history})
+
+    def told(self, text: str) -> list[Frame]:
+        return [
+            self.message("message-start", role="ai", id=self.id),
+            self.message("content-block-start", index=0, content={"type": "text", "text": ""}),
+            self.message("content-block-delta", index=0, delta={"type": "text-delta", "text": text}),
+            self.message("content-block-finish", index=0, content={"type": "text", "text": text}),
+            self.message("message-finish"),
+        ]
 
     def spoken(self) -> dict[str, Any]:
         metadata = {"cancelled": True} if self.stopped.is_set() else {}

@@ -96,6 +96,11 @@ class RepeatsARecoveredTurn(StreamingRun):
         object.__setattr__(turn, "recover", False)
 
 
+class KeepsWhatTheLogMissed(StreamingRun):
+    def told(self, text: str) -> list[Frame]:
+        return super().told("")
+
+
 class LeaksLiveObjects(StreamingRun):
     def message(self, event: str, **more: Any) -> Frame:
         return super().message(event, **more, turn=self.turn)
@@ -161,6 +166,7 @@ FAULTS: list[tuple[type[StreamingRuntime], str]] = [
     (with_run(AnswersWithAnotherId), "test_a_message_has_the_same_id"),
     (with_run(SwallowsErrors), "test_an_error_of_the_model"),
     (with_run(RepeatsARecoveredTurn), "test_recovering_a_finished_turn"),
+    (with_run(KeepsWhatTheLogMissed), "test_what_the_log_missed"),
     (with_run(LeaksLiveObjects), "test_frames_are_plain_json"),
     (with_run(DropsTheLastPiece), "test_text_deltas_concatenate"),
     (with_run(RunsTimeBackwards), "test_frames_are_plain_json"),

@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from engine_rig import EVERYTHING, collect_until, is_end, log_of, open_storage, rig, run, settled, start
 
+from pizzabot.host.runs.beginning import told_before
+from pizzabot.host.runs.completion import LogCompletion
 from pizzabot.host.runs.hub import Tail
 from pizzabot.host.runs.requests import parse_run_start
 from pizzabot.testing.scripted_runtime import ScriptedRuntime
@@ -308,6 +311,24 @@ def test_what_a_crash_left_running_goes_on_with_every_event_kept(tmp_path):
             starts = [json.loads(event.data)["event"] for event in own if event.method == "messages"]
             assert starts.count("message-start") == starts.count("message-finish") + starts.count("error") == 2
             assert [turn.recover for turn in after.runtime.turns] == [True, False]
+
+    run(scene())
+
+
+def test_a_runtime_that_goes_on_knows_what_the_log_has_to_its_end_and_no_more(tmp_path):
+    async def scene():
+        async with rig(tmp_path, ScriptedRuntime(gates=["word:1"]), crash=True) as before:
+            run_id = (await start(before, "t", "one two"))["result"]["run_id"]
+            await before.runtime.reached("word:1")
+        async with rig(tmp_path, ScriptedRuntime(), storage=open_storage(tmp_path)) as after:
+            await after.engine.recover()
+            whole = await settled(after, run_id)
+            later = await settled(after, (await start(after, "t", "three"))["result"]["run_id"])
+            assert [(turn.recover, turn.told) for turn in after.runtime.turns] == [(True, frozenset()), (False, None)]
+            goes_on = replace(later, run_id="next", input={}, options={"resumes": whole.run_id})
+            assert await told_before(after.storage, goes_on, LogCompletion()) == {f"lc_model-{run_id}"}
+            unknown = replace(goes_on, options={"resumes": "unknown"})
+            assert await told_before(after.storage, unknown, LogCompletion()) is None, "whose is the state?"
 
     run(scene())
 
