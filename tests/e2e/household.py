@@ -92,8 +92,8 @@ class Household:
         raise AssertionError(f"the specialists are not ready: {rows}\n{self.server.errors()}")
 
     def killed_and_restarted(self) -> None:
-        self.gates.forget()
         self.server.kill()
+        self.gates.forget()
         self.server.start()
         self.specialists_ready()
 

@@ -175,8 +175,8 @@ def test_a_question_survives_kill_9_and_is_answered_by_a_message_then(serve, gat
             questions = await asked(client, "t", inquiries(FORM))
             before = await client.inbox()
             assert [found["interruptId"] for found in before] == list(questions.values())
-            gates.forget()
             server.kill()
+            gates.forget()
             server.start()
         async with Client(server.http) as client:
             assert await client.inbox() == before

@@ -60,8 +60,8 @@ def test_a_killed_server_leaves_a_person_the_decision_about_a_process_that_it_st
         async with watched(server, "t") as (client, record):
             run_id = await begun(client, "t", '[[tool spawn {"name": "family"}]] [[then]] never')
             pids = [int(word) for word in gates.reached("spawn family").split()[2:]]
-            gates.forget()
             server.kill()
+            gates.forget()
             server.start()
             for pid in pids:
                 if not gone_within([pid], 0):

@@ -27,8 +27,8 @@ class Place:
     def die_and_return(self) -> None:
         """kill -9 and a start on the same data; who connects meanwhile waits at the address."""
         self.proxy.hold()
-        self.gates.forget()
         self.server.kill()
+        self.gates.forget()
         self.proxy.cut()
         self.server.start()
         self.proxy.lead_to(self.server.http)
