@@ -31,8 +31,10 @@ def run_to_the_end(main: Coroutine[Any, Any, None], *, left: Callable[[list[str]
 
     Whoever is told has to end the process with `end_now`: the interpreter's own end waits for threads without a limit.
     """
+    import uvloop
+
     there_before = set(threading.enumerate())
-    loop = asyncio.new_event_loop()
+    loop = uvloop.new_event_loop()
     executor = ThreadPoolExecutor(thread_name_prefix="pizzabot")
     loop.set_default_executor(executor)
     asyncio.set_event_loop(loop)

@@ -9,6 +9,7 @@ asks the person for comes last of all: it cannot be answered before the turn has
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -173,7 +174,7 @@ class Normaliser:
         )
         self.said[whole.id] = message
         frames = []
-        for event in message_to_events(whole, message_id=whole.id):
+        for event in _as_streamed(message_to_events(whole, message_id=whole.id)):
             data = message.delta(event) if event["event"] == "content-block-delta" else None
             frame = self._message_frame(message, data) if data is not None else self._rarer_event(message, event)
             if event["event"] == "message-start":
@@ -318,6 +319,19 @@ def with_sources(shape: dict[str, Any], result: object) -> dict[str, Any]:
     if isinstance(artifact, dict) and artifact.get("type") == "sources" and isinstance(shape.get("output"), dict):
         shape["output"]["artifact"] = plain(artifact)
     return shape
+
+
+def _as_streamed(events: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The events of a message that was not streamed, with the arguments of its calls as one piece, as of a stream."""
+    for event in events:
+        content = event.get("content")
+        if isinstance(content, Mapping) and content.get("type") == "tool_call":
+            if event["event"] == "content-block-start":
+                yield {**event, "content": {**content, "type": "tool_call_chunk", "args": ""}}
+                continue
+            piece = {"type": "tool-call-delta", "args": json.dumps(plain(content.get("args")), ensure_ascii=False)}
+            yield {"event": "content-block-delta", "index": event["index"], "delta": piece}
+        yield event
 
 
 def _agent(metadata: Mapping[str, Any]) -> str:

@@ -86,6 +86,17 @@ def test_reasoning_and_rarer_deltas_are_told_with_their_run_id() -> None:
     assert {frame.data["run_id"] for frame in frames} == {"llm-1"}
 
 
+def test_a_whole_message_is_told_as_a_stream_of_one_piece_for_each_block_its_calls_too() -> None:
+    call = {"name": "look", "args": {"what": "ö"}, "id": "c1"}
+    (*frames,) = feed(Normaliser(), words(AIMessage(content="hi", id="m1", tool_calls=[call])))  # type: ignore[arg-type]
+    assert [frame.data["event"].removeprefix("content-block-") for frame in frames] == [
+        "message-start", "start", "delta", "finish", "start", "delta", "finish", "message-finish"
+    ]  # fmt: skip
+    assert frames[4].data["content"] == {"type": "tool_call_chunk", "id": "c1", "name": "look", "args": ""}
+    assert frames[5].data["content"] == {"type": "tool_call_chunk", "args": '{"what": "ö"}'}
+    assert frames[6].data["content"]["args"] == {"what": "ö"}
+
+
 def test_results_of_tools_on_the_message_channel_are_left_out() -> None:
     normaliser = Normaliser()
     frames = feed(
