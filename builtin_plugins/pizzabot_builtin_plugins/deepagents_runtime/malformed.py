@@ -14,6 +14,8 @@ from typing import Any
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, BaseMessage, ToolCall
 
+from pizzabot_builtin_plugins.deepagents_runtime.big_numbers import with_storable_calls
+
 MALFORMED = "pizzabot_malformed"
 """Key in an answer's `additional_kwargs`: what was written, by the id of the call."""
 MAX_TOLD = 500
@@ -28,11 +30,14 @@ class MalformedCalls(AgentMiddleware[Any, Any, Any]):
     ) -> ModelResponse[Any]:
         response = await handler(request)
         last = response.result[-1] if response.result else None
-        if not isinstance(last, AIMessage) or not any(call["id"] for call in last.invalid_tool_calls):
+        if not isinstance(last, AIMessage):
             return response
-        return ModelResponse(
-            result=[*response.result[:-1], as_calls(last)], structured_response=response.structured_response
-        )
+        mended = with_storable_calls(last)
+        if any(call["id"] for call in last.invalid_tool_calls):
+            mended = as_calls(mended)
+        if mended is last:
+            return response
+        return ModelResponse(result=[*response.result[:-1], mended], structured_response=response.structured_response)
 
 
 def as_calls(message: AIMessage) -> AIMessage:

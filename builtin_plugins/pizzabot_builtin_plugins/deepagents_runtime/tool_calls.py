@@ -27,6 +27,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.approvals import (
     repeated_refusal,
     with_notice,
 )
+from pizzabot_builtin_plugins.deepagents_runtime.big_numbers import with_storable_artifact
 from pizzabot_builtin_plugins.deepagents_runtime.decisions import REFUSING
 from pizzabot_builtin_plugins.deepagents_runtime.intents import results_in
 from pizzabot_builtin_plugins.deepagents_runtime.limits import OVER_BUDGET, UNLIMITED, budget
@@ -164,7 +165,7 @@ async def _run(step: Step, call: ToolCall, handler: Handler) -> Result:
         return error_message(CANCELLED_RESULT, call)
     turn.begun.add(step.call_id)
     try:
-        return await handler(step.request.override(tool_call=call))
+        return with_storable_artifact(await handler(step.request.override(tool_call=call)))
     except GraphBubbleUp:
         if announced:  # it asked before it did anything (rule 10): it has not happened
             await turn.close(step.call_id)
