@@ -347,6 +347,7 @@ def test_nothing_is_sent_anywhere_but_to_the_model_even_when_the_environment_ask
     """The server says every name it looks up and every address it connects to; a variable for LangSmith is set."""
     (tmp_path / "audit").mkdir()
     (tmp_path / "audit" / "sitecustomize.py").write_text(_AUDIT)
+    (tmp_path / "audit" / "uvloop.py").write_text("from asyncio import new_event_loop")  # uvloop tells no audit hook
     asked = dict.fromkeys(("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"), "true")
     environ = {
         "PYTHONPATH": str(tmp_path / "audit"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing
 
 from pizzabot_hookspecs import InvalidRequest, NotFound, TooLarge, Unavailable
@@ -45,6 +45,8 @@ class ReplayRun:
 
     async def _frames(self) -> AsyncIterator[Frame]:
         conversation = await self._begin()
+        for frame in self._missed(conversation):
+            yield frame
         for frame in self._state(conversation) if conversation.messages else ():
             yield frame
         if self._turn.settle or self._stopping.is_set() or conversation.messages[-1]["type"] == "ai":
@@ -88,6 +90,18 @@ class ReplayRun:
             detail = f"thread {thread_id!r} has nothing to go on from, and the turn says nothing; send a message"
             raise InvalidRequest("nothing_to_continue", detail)
         return conversation
+
+    def _missed(self, conversation: Conversation) -> Iterator[Frame]:
+        """The answer that was stored an instant before the process died, where the person's log has not got it."""
+        told, last = self._turn.told, conversation.messages[-1] if conversation.messages else None
+        if not self._turn.recover or told is None or last is None or last["type"] != "ai" or last["id"] in told:
+            return
+        if last["response_metadata"].get("cancelled"):
+            return  # the log has what was streamed of it
+        answer = Answer(self._turn.run_id, self._now, message_id=last["id"])
+        yield answer.begin()
+        yield from answer.say("text", last["content"])
+        yield from answer.end()
 
     def _fork(self, so_far: Conversation) -> int | None:
         """The length to cut the conversation to when the turn goes on from an earlier checkpoint."""

@@ -25,9 +25,9 @@ def is_answer_of(run_id: str, message_id: str) -> bool:
 class Answer:
     """One message that is being said. Clients put it together by its namespace, node and `run_id`."""
 
-    def __init__(self, run_id: str, now: Callable[[], int]) -> None:
+    def __init__(self, run_id: str, now: Callable[[], int], *, message_id: str | None = None) -> None:
         # A turn that is run again after a crash says a new message: the log has the other one, cut off.
-        self.message_id = f"answer-{uuid.uuid4().hex}-{run_id}"
+        self.message_id = message_id or f"answer-{uuid.uuid4().hex}-{run_id}"
         self._model_run = f"replay-{self.message_id}"
         self._namespace = (f"model_request:{run_id}",)
         self._now = now

@@ -52,6 +52,8 @@ class LiveBundles:
         self._version = version
         self._logger = logger
         self._snapshots: dict[str, Snapshot] = {}
+        self._ran: dict[str, Materialization] = {}
+        """What came of runs whose output is not in use yet: a row that says so finds its skills there."""
         self._applied: Sequence[Bundle] | None = None
         self._closing = False
         self._first = asyncio.Event()
@@ -83,11 +85,15 @@ class LiveBundles:
         """Under `writing`: read everything, run what is due, follow. Without a reason only new bundles' run."""
         await self._load()
         due = self._due(reason, only)
-        if due:
-            await self._run_all(due)
-            await self._load()
+        try:
+            if due:
+                await self._run_all(due)
+                await self._load()
+            await self._follow(anew=reason is MaterializeReason.MANUAL)
+        finally:
+            self.materializations |= self._ran
+            self._ran.clear()
         self._forget_missing()
-        await self._follow(anew=reason is MaterializeReason.MANUAL)
 
     def forget(self, name: str) -> None:
         """What was generated for it counts no more."""
@@ -161,7 +167,9 @@ class LiveBundles:
             await asyncio.gather(*(self._run(bundle, why, slots) for bundle, why in due))
         finally:
             for name in new:
-                if self.materializations.get(name) is _RUNNING:  # it was not told: the next reload runs it
+                if (
+                    name not in self._ran and self.materializations.get(name) is _RUNNING
+                ):  # it was not told: the next reload runs it
                     del self.materializations[name]
 
     async def _run(self, bundle: Bundle, reason: MaterializeReason, slots: asyncio.Semaphore) -> None:
@@ -171,7 +179,7 @@ class LiveBundles:
         idle = bundle.materializer is not None and reason not in bundle.materializer.sync
         if idle and before is not _RUNNING and before.snapshot == now.snapshot:
             return  # nothing ran: what is known of the last run stays
-        self.materializations[bundle.name] = now
+        self._ran[bundle.name] = now
         if now.snapshot is not None:
             self._snapshots[bundle.name] = now.snapshot
 

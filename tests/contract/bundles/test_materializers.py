@@ -148,6 +148,33 @@ def test_what_is_wrong_is_not_switched_in_and_the_plugin_is_failed(tmp_path, gen
     opened(scenario)
 
 
+def test_a_row_says_that_it_has_run_only_when_what_it_made_is_in_use(gen, opened):
+    gen()
+
+    async def scenario(host):
+        live = host.bundles.live
+        await synced(host)
+        gen(GOOD.replace("skills/made", "skills/other"))
+        apply, let_go, applying = live._apply, asyncio.Event(), asyncio.Event()
+
+        async def held():
+            applying.set()
+            await let_go.wait()
+            await apply()
+
+        before = (await host.row("gen"))["materialization"]
+        live._apply = held
+        refreshing = asyncio.create_task(host.bundles.refresh("gen", caller=LOCAL))
+        await applying.wait()
+        assert (await host.row("gen"))["materialization"] == before
+        let_go.set()
+        await refreshing
+        assert (await host.row("gen"))["materialization"]["state"] == "synced"
+        assert set(await host.skills(plugin="gen")) == {"other"}
+
+    opened(scenario)
+
+
 def test_a_slow_one_is_ended_with_all_it_started_and_the_others_do_not_wait(tmp_path, gen, opened):
     slow = (
         "import os, subprocess, sys, time\n"
