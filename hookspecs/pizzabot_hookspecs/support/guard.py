@@ -16,6 +16,9 @@ from contextlib import suppress
 LOOK_SECONDS = 0.5
 """How often the guard looks for its parent where the system cannot tell it (no pidfd: macOS, Linux before 5.3)."""
 
+LOOK_ANYWAY_SECONDS = 5.0
+"""And where it can: a child that outlives its server is worse than a look every now and then."""
+
 _PR_SET_PDEATHSIG = 1
 _THE_COMMANDS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 """Sent to the group they reach both; the guard has to outlive the command that they may end."""
@@ -52,7 +55,10 @@ def guard(parent: int, command: list[str]) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _THE_COMMANDS)
     _let_go_of_the_pipes()
     while True:
-        select.select([woken] if ending is None else [woken, ending], [], [], LOOK_SECONDS if ending is None else None)
+        if ending is None:
+            select.select([woken], [], [], LOOK_SECONDS)
+        else:
+            select.select([woken, ending], [], [], LOOK_ANYWAY_SECONDS)
         with suppress(BlockingIOError):
             os.read(woken, 64)
         if os.getppid() != parent:
