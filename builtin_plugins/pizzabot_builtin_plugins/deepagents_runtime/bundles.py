@@ -15,6 +15,10 @@ from pizzabot_builtin_plugins.deepagents_runtime.file_kinds import is_text_name
 SKILLS = "/skills"
 
 
+def is_in_skills(path: str) -> bool:
+    return path == SKILLS or path.startswith(f"{SKILLS}/")
+
+
 class Bundle(StateBackend):
     """DeepAgents' operations on files that are in no state: reading ones alone are used."""
 
@@ -25,7 +29,7 @@ class Bundle(StateBackend):
 
     def has(self, path: str) -> bool:
         """Whether the path is below `/skills`, where there is nothing but this bundle."""
-        return path == SKILLS or path.startswith(f"{SKILLS}/")
+        return is_in_skills(path)
 
     def refusal(self, path: str) -> str:
         return f"Error: '{path}' cannot be written: the files of a skill are read-only"

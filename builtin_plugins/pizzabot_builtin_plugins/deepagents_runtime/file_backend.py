@@ -10,6 +10,7 @@ of the machine is in one.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,6 +34,7 @@ from deepagents.backends.protocol import (
 from deepagents.backends.utils import perform_string_replacement, slice_read_response
 from langgraph.runtime import get_runtime
 
+from pizzabot_builtin_plugins.deepagents_runtime.bundles import is_in_skills
 from pizzabot_builtin_plugins.deepagents_runtime.file_kinds import image_type, is_text_name
 from pizzabot_builtin_plugins.deepagents_runtime.file_paths import decoded, encoded
 from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools, turn_in
@@ -175,6 +177,9 @@ class TurnBackend(BackendProtocol):
     async def awrite(self, file_path: str, content: str) -> WriteResult:
         if self._bundle is not None and self._bundle.has(file_path):
             return WriteResult(error=self._bundle.refusal(file_path))
+        if is_in_skills(file_path):
+            reason = f"'{file_path}' is a place of skills' own files: nothing can be written there"
+            return WriteResult(error=f"Error: {reason}")
         found = await _tried(file_path, lambda: _written(file_path, content))
         return WriteResult(error=f"Error: {found}") if isinstance(found, str) else WriteResult(path=found.path)
 
@@ -248,7 +253,15 @@ async def _tried(path: str, work: Callable[[], Awaitable[T]]) -> T | str:
         return await work()
     except PizzabotError as error:
         reason = _REASONS.get(error.code)
-        return error.detail if reason is None else reason.format(path=path)
+        return as_told(path, error.detail) if reason is None else reason.format(path=path)
+
+
+def as_told(path: str, detail: str) -> str:
+    """What an area says of its own paths, with these as the agent is told them: `'/a'` in `/local` is `'/local/a'`."""
+    mount = next((mount for mount in (MEMORIES, FOLDERS) if path == mount or path.startswith(f"{mount}/")), None)
+    if mount is None:
+        return detail
+    return re.sub(rf"(?<![^\s(])([\"'])/(?!{mount[1:]}(?:/|\1))", rf"\1{mount}/", detail)
 
 
 _REASONS = {

@@ -11,7 +11,7 @@ import pytest
 
 from pizzabot.testing.runtime_contract import call
 from pizzabot.testing.scripted_model import Reply, ScriptedModel
-from pizzabot_builtin_plugins.deepagents_runtime.file_backend import relative_pattern, routed_pattern
+from pizzabot_builtin_plugins.deepagents_runtime.file_backend import as_told, relative_pattern, routed_pattern
 from pizzabot_builtin_plugins.deepagents_runtime.file_paths import decoded, encoded
 from pizzabot_hookspecs.agent_runtimes import RUNTIME_TOOLS, BuiltinTool, SubagentSpec
 
@@ -224,6 +224,36 @@ def test_a_subagent_reads_its_own_bundle_and_no_other_and_changes_nothing_of_it(
         assert set(model.calls[1].tools) == {"ls", "read_file", "write_file", "edit_file", "glob", "grep"}
 
     run(scenario())
+
+
+def test_the_assistant_itself_writes_nothing_where_skills_have_their_files(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with agent(tmp_path) as one:
+            made = [
+                call("write_file", "below", file_path="/skills/clerk/x.md", content="x"),
+                call("write_file", "at", file_path="/skills", content="x"),
+                call("write_file", "beside", file_path="/skillset", content="x"),
+            ]
+            await one.say(ScriptedModel(script=[Reply(tool_calls=made), Reply("done")]))
+            results = await one.results()
+            assert [results[name][0] for name in ("below", "at", "beside")] == ["error", "error", "success"]
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("path", "detail", "told"),
+    [
+        ("/local/proc", "'/proc': permission denied", "'/local/proc': permission denied"),
+        ("/local/d/x", "the path '/d/x%2F' has a part", "the path '/local/d/x%2F' has a part"),
+        ("/local/d/x", """cannot do "/d/it's": no""", """cannot do "/local/d/it's": no"""),
+        ("/local/d/x", "'/local/d/x' is told already", "'/local/d/x' is told already"),
+        ("/memories/a.md", "'/a.md' is too large", "'/memories/a.md' is too large"),
+        ("/x", "'/x': permission denied", "'/x': permission denied"),
+    ],
+)
+def test_what_an_area_says_of_a_path_names_it_as_the_agent_knows_it(path: str, detail: str, told: str) -> None:
+    assert as_told(path, detail) == told
 
 
 def test_a_skill_has_the_sandbox_and_questions_only_where_it_declares_them(tmp_path: Path) -> None:
