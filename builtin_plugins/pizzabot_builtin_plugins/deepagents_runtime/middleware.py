@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from deepagents.middleware.filesystem import FilesystemMiddleware, FsToolName
+from deepagents.middleware.filesystem import FsToolName
 from langchain.agents.middleware import AgentMiddleware, AgentState
 from langchain_core.language_models import BaseChatModel
 from langchain_core.tools import BaseTool
@@ -25,6 +25,7 @@ from pizzabot_builtin_plugins.deepagents_runtime.bundles import Bundle
 from pizzabot_builtin_plugins.deepagents_runtime.compaction import Summaries
 from pizzabot_builtin_plugins.deepagents_runtime.delegation import Delegation, SubagentShelf
 from pizzabot_builtin_plugins.deepagents_runtime.file_backend import TurnBackend
+from pizzabot_builtin_plugins.deepagents_runtime.file_calls import FileCalls
 from pizzabot_builtin_plugins.deepagents_runtime.interpreter import interpreter_middleware
 from pizzabot_builtin_plugins.deepagents_runtime.joined import Joined
 from pizzabot_builtin_plugins.deepagents_runtime.limits import LastReport, TurnLimits
@@ -185,10 +186,10 @@ def subagent_middleware(
     ]
 
 
-def file_tools(bundle: Bundle | None = None) -> FilesystemMiddleware[Any, Any]:
+def file_tools(bundle: Bundle | None = None) -> FileCalls:
     """Exactly the six file tools, on the turn's files."""
     names: list[FsToolName] = [*FILE_TOOLS]  # type: ignore[list-item]  # a tuple of them
-    return FilesystemMiddleware(
+    return FileCalls(
         backend=TurnBackend(bundle),
         tools=names,
         custom_tool_descriptions=prompts.FILE_TOOLS,

@@ -45,7 +45,6 @@ from pizzabot_hookspecs.wire import Namespace
 CANCELLED_RESULT = "Cancelled by the user."
 """What a tool call that had not begun is answered with after a stop, so that the next message finds no open call."""
 BEGUN_RESULT = "Stopped by the user while it was running. Whether it took effect is not known."
-
 Result: TypeAlias = "ToolMessage | Command[Any]"
 Handler: TypeAlias = Callable[[ToolCallRequest], Awaitable[Result]]
 

@@ -32,6 +32,8 @@ MAX_EDITED_BYTES = 2 * 1024 * 1024
 """Of a file that a person writes as text."""
 MAX_SHOWN_VERSIONS = 1_000
 """Versions of a file that are listed, the newest."""
+ELSEWHERE = frozenset({"memories", "local", "skills", "conversation_history", "large_tool_results", "blobs"})
+"""First names of paths under which the agent has other files than the thread's: it would never see a file there."""
 _FEW = 500
 
 
@@ -72,7 +74,9 @@ class HostWorkspace:
     async def put(
         self, thread_id: str, path: str, content: bytes, /, *, base_sha256: str | None, caller: Caller
     ) -> Mapping[str, JsonValue]:
-        checked_path(path)
+        if (root := checked_path(path).split("/")[1]) in ELSEWHERE:
+            problem = f"is not among the thread's own files: for the agent /{root} is another place"
+            raise InvalidRequest("invalid_path", f"the path {path} {problem}", fields={"path": problem})
         if len(content) > MAX_EDITED_BYTES:
             raise TooLarge("file_too_large", f"{path} would have {len(content)} bytes; {MAX_EDITED_BYTES} can be saved")
         if not await asyncio.to_thread(is_text, content):

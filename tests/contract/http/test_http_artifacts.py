@@ -141,6 +141,16 @@ def test_paths_that_mean_two_things_are_refused(serve):
     asking(serve, test)
 
 
+def test_where_the_agent_has_other_files_nothing_of_the_threads_can_be_put(serve):
+    async def test(http, *_):
+        for name in ("local/notes", "memories", "skills/clerk", "conversation_history", "large_tool_results", "blobs"):
+            refused = await save(http, f"/{name}/x.md", "x")
+            assert code(refused) == (400, "invalid_path"), name
+        assert (await save(http, "/skillset/local/x.md", "x")).status_code in (200, 201)
+
+    asking(serve, test)
+
+
 def test_html_svg_and_xml_leave_as_attachments_under_their_own_names(serve):
     async def test(http, *_):
         for name in ("a.html", "a.svg", "a.xml", 'ü".bin'):

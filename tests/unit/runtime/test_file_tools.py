@@ -226,6 +226,23 @@ def test_a_subagent_reads_its_own_bundle_and_no_other_and_changes_nothing_of_it(
     run(scenario())
 
 
+def test_two_writes_of_one_file_in_one_step_tell_the_person_what_the_model_is_told(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with agent(tmp_path) as one:
+            both = [call("write_file", name, file_path="/a.md", content=name) for name in ("one", "two")]
+            frames = await one.say(ScriptedModel(script=[Reply(tool_calls=both), Reply("done")]))
+            results = await one.results()
+            told = {
+                frame.data["tool_call_id"]: frame.data.get("message")
+                for frame in frames
+                if frame.method == "tools" and frame.data["event"] == "tool-error"
+            }
+            assert told
+            assert told == {name: text for name, (status, text) in results.items() if status == "error"}
+
+    run(scenario())
+
+
 def test_the_assistant_itself_writes_nothing_where_skills_have_their_files(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with agent(tmp_path) as one:
