@@ -18,7 +18,7 @@ MAX_FRONTMATTER_CHARACTERS = 64 * 1024
 """An honest one has a few hundred."""
 
 _FENCE = re.compile(r"---[ \t]*")
-_END = re.compile(r"(---|\.\.\.)[ \t]*")
+_END = re.compile(r"---[ \t]*")
 _TEXT_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+(\S.*?)[ \t]*")
 _KEY_INSIDE = re.compile(r"\s+[\"']?[A-Za-z][A-Za-z0-9_-]*[\"']?\s*:(\s|$)")
 _MORE_THAN_A_LIST = re.compile(r"\[[^\]]*\]\s*\S|\{[^}]*\}\s*\S")

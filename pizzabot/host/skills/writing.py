@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,6 +26,8 @@ from pizzabot_hookspecs.wire import JsonValue
 
 MAX_FILES = 256
 MAX_BUNDLE_BYTES = 50 * 1024 * 1024
+
+_RESTRICTING = {"interrupton": "interruptOn", "declaredtools": "declaredTools"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,7 @@ def _gate(ref: str, config: JsonValue) -> list[str]:
 
 def read_draft(body: Mapping[str, JsonValue]) -> Draft:
     """Raises `InvalidRequest` `invalid`, whose fields name what is wrong."""
+    _refuse_misspelt(body)
     tools = _tools(body.get("declaredTools"))
     return Draft(
         name=_line(body, "name", MAX_NAME),
@@ -81,6 +85,14 @@ def read_draft(body: Mapping[str, JsonValue]) -> Draft:
         gates=_gates(body.get("interruptOn"), tools),
         files=_files(body.get("files")),
     )
+
+
+def _refuse_misspelt(body: Mapping[str, JsonValue]) -> None:
+    """What was meant to restrict is never passed over: `interrupton` would be no approval."""
+    for key in body:
+        meant = _RESTRICTING.get(re.sub(r"[^a-z]", "", key.lower()))
+        if meant is not None and meant != key:
+            raise _invalid(key[:80], f"has to be written {meant!r}")
 
 
 def _text(body: Mapping[str, JsonValue], key: str) -> str:

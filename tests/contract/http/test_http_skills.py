@@ -199,3 +199,12 @@ def test_tools_are_the_built_in_ones_where_no_server_is_connected(serve):
         ]
 
     asking(serve, test)
+
+
+def test_a_misspelt_restriction_is_refused_and_not_passed_over(serve):
+    async def test(http, _):
+        for key in ("interrupton", "interrupt_on", "declared_tools"):
+            answer = await http.post("/skills", json={"id": "mail", **BODY, key: {}})
+            assert (answer.status_code, answer.json()["error"]) == (400, "invalid"), key
+
+    asking(serve, test)

@@ -32,7 +32,6 @@ def fault_of(text, **more):
         "---  \ndescription: reads mail\n---\t\nbody",
         '---\ndescription: "reads mail"\n---\nbody',
         "---\ndescription: >-\n  reads\n  mail\n---\nbody",
-        "---\ndescription: reads mail\n...\nbody",
     ],
 )
 def test_a_mark_blank_lines_line_ends_and_spaces_do_not_matter(text):
@@ -188,3 +187,8 @@ def test_display_names_come_before_names_and_those_before_the_id():
 def test_a_skill_file_in_other_letters_is_told():
     skill = parse_skill(RawSkill(id="s", files={"skill.md": b"---\ndescription: d\n---\n"}), "test")
     assert "named SKILL.md" in str(skill.fault)
+
+
+def test_three_dots_end_nothing_since_what_stands_behind_them_may_restrict():
+    with pytest.raises(FrontmatterError):
+        read_frontmatter(b"---\ndescription: d\n...\ninterruptOn:\n  mcp:m:x: true\n---\nbody")
