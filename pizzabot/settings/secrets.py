@@ -16,6 +16,14 @@ STORE_OF_KEY = {"env": "environment"}
 """`{env = "NAME"}` asks the store `environment`; every other key is the name of its store."""
 
 
+_OF_EVERY_PROCESS = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "TZ", "USER"})
+"""Variables that every child has: to hide a home folder in each text of a file server would ruin it."""
+
+
+def reference_name_is_secret(name: str) -> bool:
+    return name not in _OF_EVERY_PROCESS
+
+
 class SecretResolver:
     """The contract's `Secrets` on a list of stores. `{keyring = "NAME"}` asks that one only, `${NAME}` all in order.
 
@@ -46,7 +54,8 @@ class SecretResolver:
                 'not a secret reference: write {env = "NAME"}, {keyring = …}, {file = …} or ${NAME}',
             )
         value = self._ask_one(parsed, parsed.key) if parsed.key is not None else self._ask_all(parsed)
-        self._redactor.add(value)
+        if reference_name_is_secret(parsed.name):
+            self._redactor.add(value)
         return value
 
     def _ask_one(self, reference: Reference, key: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from pathlib import Path
 
 from pizzabot_hookspecs import Logger
+from pizzabot_hookspecs.support.readable_folders import readable_folders
 
 QUIET_MS = 50
 """Without another change: then the burst is over."""
@@ -63,20 +64,28 @@ def _watch(folders: Sequence[Path], stop: threading.Event, tell: Callable[[], No
                 return
         return
     try:
-        _follow(folders, watched, stop, tell, poll=False)
+        _follow(folders, watched, stop, tell, named=watched, poll=False)
+    except PermissionError:
+        _follow(folders, watched, stop, tell, named=map(Path, readable_folders(watched)), poll=False)
     except OSError as error:
         logger.warning("bundles.watch_polls", cause=str(error), milliseconds=POLL_MS)
-        _follow(folders, watched, stop, tell, poll=True)
+        _follow(folders, watched, stop, tell, named=watched, poll=True)
 
 
 def _follow(
-    folders: Sequence[Path], watched: frozenset[Path], stop: threading.Event, tell: Callable[[], None], *, poll: bool
+    folders: Sequence[Path],
+    watched: frozenset[Path],
+    stop: threading.Event,
+    tell: Callable[[], None],
+    *,
+    named: Iterable[Path],
+    poll: bool,
 ) -> None:
     from watchfiles import watch
 
     first = True
     for changes in watch(
-        *sorted(watched),
+        *sorted(named),
         watch_filter=lambda _change, path: not _NOISE.intersection(Path(path).parts),
         debounce=BURST_MS,
         step=QUIET_MS,
@@ -85,6 +94,7 @@ def _follow(
         yield_on_timeout=True,
         force_polling=poll,
         poll_delay_ms=POLL_MS,
+        ignore_permission_denied=named is not watched,
     ):
         moved = _present(folders) != watched
         if changes or first or moved:

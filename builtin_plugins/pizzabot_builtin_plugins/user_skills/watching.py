@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pizzabot_hookspecs import Logger
+from pizzabot_hookspecs.support.readable_folders import readable_folders
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -83,6 +84,8 @@ def _notify(folder: Path, logger: Logger) -> RustNotify:
 
     try:
         return RustNotify([str(folder)], False, False, POLL_MS, True, False)  # noqa: FBT003 - it takes no keywords
+    except PermissionError:
+        return RustNotify(readable_folders([folder]), False, False, POLL_MS, True, True)  # noqa: FBT003
     except OSError as error:
         logger.warning("skills.watch_polls", cause=str(error), milliseconds=POLL_MS)
         return RustNotify([str(folder)], False, True, POLL_MS, True, False)  # noqa: FBT003

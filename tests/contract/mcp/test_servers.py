@@ -132,6 +132,19 @@ def test_a_secret_in_a_result_or_an_error_is_hidden_from_the_model(tmp_path, mon
     asyncio.run(main())
 
 
+def test_the_home_folder_is_no_secret_though_an_entry_refers_to_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    async def main():
+        servers = {"well": entry("healthy.py", env={"ROOT": "${HOME}/notes"})}
+        async with hosted(tmp_path, servers) as opened:
+            tools = (await Watch(opened.mcp_board).until("well", "connected")).tools
+            answer = await call(tools["variable"].tool, name="ROOT")
+            assert answer.content[0]["text"] == f"{tmp_path}/home/notes"
+
+    asyncio.run(main())
+
+
 def test_a_value_that_is_written_out_in_an_entry_is_hidden_too(tmp_path):
     async def main():
         servers = {

@@ -3,7 +3,11 @@
 import asyncio
 import os
 import stat
+import subprocess
+import sys
+import tempfile
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
@@ -228,6 +232,55 @@ def test_where_there_are_no_watches_left_the_folder_is_polled(tmp_path, monkeypa
 
     asyncio.run(main())
     assert log.events == ["skills.watch_polls"]
+
+
+LOCKED = """
+import asyncio, os, sys
+from contextlib import aclosing
+from pathlib import Path
+from pathlib import Path
+from pizzabot_builtin_plugins.bundles.watching import bursts
+from pizzabot_builtin_plugins.user_skills.watching import open_watch
+import concurrent.futures.thread, watchfiles  # before nobody may read where Python lies
+
+class Log:
+    def warning(self, event, **_): print(event)
+
+async def heard(found, names, folder):
+    for name in names:
+        (folder / name / "SKILL.md").write_text("x")
+        await asyncio.wait_for(anext(found), 5)
+
+async def main(folder):
+    names = [f"n{number}" for number in range(20)]
+    for name in (*names, "locked"):
+        (folder / name).mkdir()
+        os.chown(folder / name, 65534, 65534)
+    (folder / "locked").chmod(0)
+    folder.chmod(0o755)
+    if os.geteuid() == 0:
+        os.setuid(65534)
+    watch = await open_watch(folder, Log())
+    async with aclosing(watch.bursts()) as found:
+        await heard(found, names, folder)
+    watch.close()
+    async with aclosing(bursts([folder], Log())) as found:
+        await asyncio.wait_for(anext(found), 5)
+        await heard(found, names, folder)
+    print("heard")
+
+os.umask(0)
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def test_a_folder_that_cannot_be_read_does_not_blind_the_watch_to_the_others():
+    """As nobody where the tests run as root, whom no mode keeps out; so not below pytest's private folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", LOCKED, folder]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        Path(folder, "locked").chmod(0o700)
+        assert told.stdout == "heard\n", told.stderr
 
 
 def test_a_watch_that_dies_raises_what_it_died_of_and_is_begun_again(tmp_path):
