@@ -240,7 +240,7 @@ def _place(path: str) -> Place:
         for prefix, own in ((MEMORIES, turn.files.memories), (FOLDERS, turn.files.folders)):
             if path == prefix or path.startswith(f"{prefix}/"):
                 mount, area, inner = prefix, own, path[len(prefix) :] or "/"
-        if path.startswith(tuple(f"{prefix}/" for prefix in OFFLOADS)):
+        if any(path == prefix or path.startswith(f"{prefix}/") for prefix in OFFLOADS):
             area = turn.files.offloads
     if area is None:
         raise NoArea("no_such_file", f"there are no files at {path}")

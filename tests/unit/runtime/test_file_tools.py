@@ -351,7 +351,14 @@ def test_what_was_summed_up_is_put_aside_and_can_be_read_where_the_summary_says(
         if "where is it" in asked and heard[-1].type == "human":
             told = " ".join(message.text for message in heard)
             path = re.findall(r"/conversation_history/[\w-]+\.md", told)[0]
-            return Reply(tool_calls=[call("grep", "g", pattern="question 0", path=path, output_mode="content")])
+            return Reply(
+                tool_calls=[
+                    call("grep", "g", pattern="question 0", path=path, output_mode="content"),
+                    call("ls", "all", path="/conversation_history"),
+                    call("grep", "in all", pattern="question 0", path="/conversation_history"),
+                    call("glob", "found", pattern="*.md", path="/conversation_history"),
+                ]
+            )
         return Reply("noted")
 
     async def scenario() -> None:
@@ -362,6 +369,7 @@ def test_what_was_summed_up_is_put_aside_and_can_be_read_where_the_summary_says(
             await one.say(model, "where is it?", descriptor={"context_window": 6000})
             results = await one.results()
         assert "question 0" in results["g"][1]
+        assert all("/conversation_history/" in results[name][1] for name in ("all", "in all", "found")), results
         assert list((tmp_path / "offloads" / "conversation_history").glob("*.md"))
 
     run(scenario())
