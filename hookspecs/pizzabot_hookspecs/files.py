@@ -15,6 +15,10 @@ from typing import Protocol
 MAX_PATH_BYTES = 1_024
 """Bytes of a path within an area (spec/12 §2.1)."""
 
+MEMORIES, FOLDERS, SKILLS = "/memories", "/local", "/skills"
+OFFLOADS = ("/conversation_history", "/large_tool_results", "/blobs")
+"""Where an agent has other files than the thread's own, which are everywhere else below `/` (spec/05 §6)."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileEntry:

@@ -16,14 +16,6 @@ STORE_OF_KEY = {"env": "environment"}
 """`{env = "NAME"}` asks the store `environment`; every other key is the name of its store."""
 
 
-_OF_EVERY_PROCESS = frozenset({"HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TERM", "TMPDIR", "TZ", "USER"})
-"""Variables that every child has: to hide a home folder in each text of a file server would ruin it."""
-
-
-def reference_name_is_secret(name: str) -> bool:
-    return name not in _OF_EVERY_PROCESS
-
-
 class SecretResolver:
     """The contract's `Secrets` on a list of stores. `{keyring = "NAME"}` asks that one only, `${NAME}` all in order.
 
@@ -53,12 +45,13 @@ class SecretResolver:
                 "invalid_reference",
                 'not a secret reference: write {env = "NAME"}, {keyring = …}, {file = …} or ${NAME}',
             )
-        value = self._ask_one(parsed, parsed.key) if parsed.key is not None else self._ask_all(parsed)
-        if reference_name_is_secret(parsed.name):
+        value, store = self._ask_one(parsed, parsed.key) if parsed.key is not None else self._ask_all(parsed)
+        if not _is_of_every_process(store, parsed.name):
             self._redactor.add(value)
         return value
 
-    def _ask_one(self, reference: Reference, key: str) -> str:
+    def _ask_one(self, reference: Reference, key: str) -> tuple[str, str]:
+        """The value and the store that has it."""
         name = STORE_OF_KEY.get(key, key)
         store = self._stores.get(name)
         if store is None:
@@ -70,9 +63,9 @@ class SecretResolver:
         value = store.get(reference.name)
         if not value:
             raise InvalidRequest("unset_secret", f"secret {reference} is not set: {_way_out(name, reference.name)}")
-        return value
+        return value, name
 
-    def _ask_all(self, reference: Reference) -> str:
+    def _ask_all(self, reference: Reference) -> tuple[str, str]:
         blind: list[str] = []
         for name, store in self._stores.items():
             try:
@@ -81,13 +74,20 @@ class SecretResolver:
                 blind.append(f"{name}: {error.detail}")
                 continue
             if value:
-                return value
+                return value, name
         could_not = f" ({'; '.join(blind)})" if blind else ""
         raise InvalidRequest(
             "unset_secret",
             f"secret {reference} is not set in {', '.join(self._stores) or 'any store'}:"
             f" set the variable {reference.name} or run `pizzabot secrets set {reference.name}`{could_not}",
         )
+
+
+def _is_of_every_process(store: str, name: str) -> bool:
+    """Whether it is a variable that every child has: no secret. Hiding one would ruin each path of a home folder."""
+    from pizzabot_hookspecs.support.processes import INHERITED
+
+    return store == STORE_OF_KEY["env"] and name in INHERITED
 
 
 def _way_out(store: str, name: str) -> str:

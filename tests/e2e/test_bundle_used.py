@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 from household import HERE, READY_SECONDS
 from scripting import delegate, steps, use
 from servers import Server, running_server
@@ -38,8 +39,6 @@ def galley(folder: Path) -> bytes:
 
 
 async def imported(client: Any, server: Server, packed: bytes) -> None:
-    import httpx
-
     async with httpx.AsyncClient(base_url=server.http, timeout=30, trust_env=False) as http:
         answer = await http.post("/plugins/import", files={"file": ("galley.zip", packed, "application/zip")})
         assert (answer.status_code, answer.json()) == (201, {"name": "galley"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
 
 from pizzabot_hookspecs import Logger
@@ -64,12 +64,13 @@ def _watch(folders: Sequence[Path], stop: threading.Event, tell: Callable[[], No
                 return
         return
     try:
-        _follow(folders, watched, stop, tell, named=watched, poll=False)
-    except PermissionError:
-        _follow(folders, watched, stop, tell, named=map(Path, readable_folders(watched)), poll=False)
+        try:
+            _follow(folders, watched, stop, tell, poll=False)
+        except PermissionError:
+            _follow(folders, watched, stop, tell, poll=False, locked=True)
     except OSError as error:
         logger.warning("bundles.watch_polls", cause=str(error), milliseconds=POLL_MS)
-        _follow(folders, watched, stop, tell, named=watched, poll=True)
+        _follow(folders, watched, stop, tell, poll=True)
 
 
 def _follow(
@@ -78,14 +79,15 @@ def _follow(
     stop: threading.Event,
     tell: Callable[[], None],
     *,
-    named: Iterable[Path],
     poll: bool,
+    locked: bool = False,
 ) -> None:
+    """`locked`: one of the folders below cannot be read, and is passed over."""
     from watchfiles import watch
 
     first = True
     for changes in watch(
-        *sorted(named),
+        *(readable_folders(watched) if locked else sorted(watched)),
         watch_filter=lambda _change, path: not _NOISE.intersection(Path(path).parts),
         debounce=BURST_MS,
         step=QUIET_MS,
@@ -94,7 +96,7 @@ def _follow(
         yield_on_timeout=True,
         force_polling=poll,
         poll_delay_ms=POLL_MS,
-        ignore_permission_denied=named is not watched,
+        ignore_permission_denied=locked,
     ):
         moved = _present(folders) != watched
         if changes or first or moved:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+import orjson
 from langchain_core.messages import AIMessage, ToolMessage
 
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
+MOST_BITS = 10_000
+"""Of a number that is written in decimal digits: Python writes at most 4,300. A longer one is hexadecimal."""
 
 T = TypeVar("T")
 
@@ -33,11 +36,20 @@ def with_storable_artifact(result: T) -> T:
 
 
 def has_big(value: object) -> bool:
+    """Whether a checkpoint cannot hold a number of it. Most values are cleared by orjson, which has the same bounds."""
+    try:
+        orjson.dumps(value)
+    except orjson.JSONEncodeError:
+        return _has_big(value)
+    return False
+
+
+def _has_big(value: object) -> bool:
     if isinstance(value, int):
         return not SMALLEST <= value <= LARGEST
     if isinstance(value, dict):
-        return any(map(has_big, value.values()))
-    return isinstance(value, list | tuple) and any(map(has_big, value))
+        return any(map(_has_big, value.values()))
+    return isinstance(value, list | tuple) and any(map(_has_big, value))
 
 
 def written_out(value: Any) -> Any:
@@ -46,9 +58,6 @@ def written_out(value: Any) -> Any:
         return {key: written_out(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [written_out(item) for item in value]
-    return hex(value) if _has_too_many_digits(value) else str(value) if has_big(value) else value
-
-
-def _has_too_many_digits(value: object) -> bool:
-    """Python writes out no more than 4,300 decimal digits."""
-    return isinstance(value, int) and value.bit_length() > 10_000
+    if not _has_big(value):
+        return value
+    return str(value) if value.bit_length() <= MOST_BITS else hex(value)

@@ -11,12 +11,12 @@ from deepagents.backends import StateBackend
 from deepagents.backends.protocol import ReadResult
 
 from pizzabot_builtin_plugins.deepagents_runtime.file_kinds import is_text_name
+from pizzabot_builtin_plugins.deepagents_runtime.file_paths import is_in
+from pizzabot_hookspecs.files import SKILLS
 
-SKILLS = "/skills"
 
-
-def is_in_skills(path: str) -> bool:
-    return path == SKILLS or path.startswith(f"{SKILLS}/")
+def refusal(path: str) -> str:
+    return f"Error: '{path}' cannot be written: the files of a skill are read-only"
 
 
 class Bundle(StateBackend):
@@ -29,10 +29,7 @@ class Bundle(StateBackend):
 
     def has(self, path: str) -> bool:
         """Whether the path is below `/skills`, where there is nothing but this bundle."""
-        return is_in_skills(path)
-
-    def refusal(self, path: str) -> str:
-        return f"Error: '{path}' cannot be written: the files of a skill are read-only"
+        return is_in(SKILLS, path)
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         data = self._files.get(file_path)

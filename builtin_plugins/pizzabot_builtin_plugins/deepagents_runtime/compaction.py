@@ -50,7 +50,7 @@ _call: ContextVar[_Call | None] = ContextVar("pizzabot_summaries_call", default=
 
 class Summaries(SummarizationMiddleware):
     """In the place of DeepAgents' own. `prompt` is what the model is handed (what DeepAgents prepares is longer), None
-    for the turn's prompt. What is summed up is put aside as a file of the thread's (`file_backend.OFFLOADS`), which
+    for the turn's prompt. What is summed up is put aside as a file of the thread's (`files.OFFLOADS`), which
     the agent can read; a turn without files has none.
 
     `told` says that the turn tells a person when it was done; a subagent's is nobody's context but its own.

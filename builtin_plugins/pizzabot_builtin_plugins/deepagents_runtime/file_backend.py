@@ -34,12 +34,12 @@ from deepagents.backends.protocol import (
 from deepagents.backends.utils import perform_string_replacement, slice_read_response
 from langgraph.runtime import get_runtime
 
-from pizzabot_builtin_plugins.deepagents_runtime.bundles import is_in_skills
+from pizzabot_builtin_plugins.deepagents_runtime.bundles import refusal
 from pizzabot_builtin_plugins.deepagents_runtime.file_kinds import image_type, is_text_name
-from pizzabot_builtin_plugins.deepagents_runtime.file_paths import decoded, encoded
+from pizzabot_builtin_plugins.deepagents_runtime.file_paths import decoded, encoded, is_in
 from pizzabot_builtin_plugins.deepagents_runtime.turn_tools import TurnTools, turn_in
 from pizzabot_hookspecs import Conflict, NotFound, PizzabotError
-from pizzabot_hookspecs.files import FileArea, FileContent, FileEntry
+from pizzabot_hookspecs.files import FOLDERS, MEMORIES, OFFLOADS, SKILLS, FileArea, FileContent, FileEntry
 
 if TYPE_CHECKING:
     from pizzabot_builtin_plugins.deepagents_runtime.bundles import Bundle
@@ -50,10 +50,6 @@ MAX_FOUND = 1_000
 """Files that a glob tells, lines that a grep tells, unless the model asks for fewer."""
 EDIT_ATTEMPTS = 3
 """Times an edit is made anew because somebody else has written the file meanwhile."""
-
-MEMORIES, FOLDERS = "/memories", "/local"
-OFFLOADS = ("/conversation_history", "/large_tool_results", "/blobs")
-"""Where DeepAgents puts aside what is too long for a conversation."""
 
 T = TypeVar("T")
 
@@ -175,11 +171,8 @@ class TurnBackend(BackendProtocol):
     # -- writing ----------------------------------------------------------------------------------------------------
 
     async def awrite(self, file_path: str, content: str) -> WriteResult:
-        if self._bundle is not None and self._bundle.has(file_path):
-            return WriteResult(error=self._bundle.refusal(file_path))
-        if is_in_skills(file_path):
-            reason = f"'{file_path}' is a place of skills' own files: nothing can be written there"
-            return WriteResult(error=f"Error: {reason}")
+        if is_in(SKILLS, file_path):
+            return WriteResult(error=refusal(file_path))
         found = await _tried(file_path, lambda: _written(file_path, content))
         return WriteResult(error=f"Error: {found}") if isinstance(found, str) else WriteResult(path=found.path)
 
@@ -190,8 +183,8 @@ class TurnBackend(BackendProtocol):
         new_string: str,
         replace_all: bool = False,  # noqa: FBT001, FBT002 - DeepAgents' signature
     ) -> EditResult:
-        if self._bundle is not None and self._bundle.has(file_path):
-            return EditResult(error=self._bundle.refusal(file_path))
+        if is_in(SKILLS, file_path):
+            return EditResult(error=refusal(file_path))
         change = Replacement(old=old_string, new=new_string, everywhere=replace_all)
         found = await _tried(file_path, lambda: _edited(file_path, change))
         return EditResult(error=f"Error: {found}") if isinstance(found, str) else found
@@ -238,9 +231,9 @@ def _place(path: str) -> Place:
     if turn is not None:
         area = turn.files.workspace
         for prefix, own in ((MEMORIES, turn.files.memories), (FOLDERS, turn.files.folders)):
-            if path == prefix or path.startswith(f"{prefix}/"):
+            if is_in(prefix, path):
                 mount, area, inner = prefix, own, path[len(prefix) :] or "/"
-        if any(path == prefix or path.startswith(f"{prefix}/") for prefix in OFFLOADS):
+        if any(is_in(prefix, path) for prefix in OFFLOADS):
             area = turn.files.offloads
     if area is None:
         raise NoArea("no_such_file", f"there are no files at {path}")
@@ -258,10 +251,8 @@ async def _tried(path: str, work: Callable[[], Awaitable[T]]) -> T | str:
 
 def as_told(path: str, detail: str) -> str:
     """What an area says of its own paths, with these as the agent is told them: `'/a'` in `/local` is `'/local/a'`."""
-    mount = next((mount for mount in (MEMORIES, FOLDERS) if path == mount or path.startswith(f"{mount}/")), None)
-    if mount is None:
-        return detail
-    return re.sub(rf"(?<![^\s(])([\"'])/(?!{mount[1:]}(?:/|\1))", rf"\1{mount}/", detail)
+    mount = next((mount for mount in (MEMORIES, FOLDERS) if is_in(mount, path)), None)
+    return detail if mount is None else re.sub(r"(?<![^\s(])([\"'])/", rf"\1{mount}/", detail)
 
 
 _REASONS = {

@@ -13,6 +13,11 @@ _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 !\"#$&'()*+,-./:;<=>?@[]^_`{|}~")
 
 
+def is_in(place: str, path: str) -> bool:
+    """Whether `path` is the folder `place` or lies below it."""
+    return path == place or path.startswith(f"{place}/")
+
+
 def encoded(path: str) -> str:
     """`path` in printable ASCII."""
     return "".join(chr(byte) if byte in _PLAIN else f"%{byte:02X}" for byte in path.encode("utf-8", "surrogatepass"))

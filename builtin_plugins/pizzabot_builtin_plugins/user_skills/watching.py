@@ -83,9 +83,10 @@ def _notify(folder: Path, logger: Logger) -> RustNotify:
     from watchfiles._rust_notify import RustNotify
 
     try:
-        return RustNotify([str(folder)], False, False, POLL_MS, True, False)  # noqa: FBT003 - it takes no keywords
-    except PermissionError:
-        return RustNotify(readable_folders([folder]), False, False, POLL_MS, True, True)  # noqa: FBT003
+        try:
+            return RustNotify([str(folder)], False, False, POLL_MS, True, False)  # noqa: FBT003 - it takes no keywords
+        except PermissionError:
+            return RustNotify(readable_folders([folder]), False, False, POLL_MS, True, True)  # noqa: FBT003
     except OSError as error:
         logger.warning("skills.watch_polls", cause=str(error), milliseconds=POLL_MS)
         return RustNotify([str(folder)], False, True, POLL_MS, True, False)  # noqa: FBT003

@@ -167,10 +167,8 @@ class LiveBundles:
             await asyncio.gather(*(self._run(bundle, why, slots) for bundle, why in due))
         finally:
             for name in new:
-                if (
-                    name not in self._ran and self.materializations.get(name) is _RUNNING
-                ):  # it was not told: the next reload runs it
-                    del self.materializations[name]
+                if name not in self._ran and self.materializations.get(name) is _RUNNING:
+                    del self.materializations[name]  # it was not told: the next reload runs it
 
     async def _run(self, bundle: Bundle, reason: MaterializeReason, slots: asyncio.Semaphore) -> None:
         before = self.materializations[bundle.name]

@@ -109,8 +109,8 @@ class EventWriter:
         try:
             while not self._has_last_batch():
                 await self._wake.wait()
-                await _at_most(BATCH_SECONDS, self._hurry)
-                await _at_most(URGENT_SECONDS, self._now)
+                if await _within(BATCH_SECONDS, self._hurry):
+                    await _within(URGENT_SECONDS, self._now)
                 if not self._has_last_batch():
                     await self._write_one()
         except asyncio.CancelledError:
@@ -171,9 +171,10 @@ class EventWriter:
         )
 
 
-async def _at_most(seconds: float, event: asyncio.Event) -> None:
-    if event.is_set():
-        return
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    """Whether the event is set by then."""
+    if not event.is_set():
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+    return event.is_set()

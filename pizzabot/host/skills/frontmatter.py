@@ -18,7 +18,6 @@ MAX_FRONTMATTER_CHARACTERS = 64 * 1024
 """An honest one has a few hundred."""
 
 _FENCE = re.compile(r"---[ \t]*")
-_END = re.compile(r"---[ \t]*")
 _TEXT_LINE = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):[ \t]+(\S.*?)[ \t]*")
 _KEY_INSIDE = re.compile(r"\s+[\"']?[A-Za-z][A-Za-z0-9_-]*[\"']?\s*:(\s|$)")
 _MORE_THAN_A_LIST = re.compile(r"\[[^\]]*\]\s*\S|\{[^}]*\}\s*\S")
@@ -74,7 +73,7 @@ def split(text: str) -> Parts:
         raise FrontmatterError(
             "it has no frontmatter: begin with a line `---`, then `description: …`, then `---`", start + 1
         )
-    end = next((place for place in range(start + 1, len(lines)) if _END.fullmatch(lines[place])), None)
+    end = next((place for place in range(start + 1, len(lines)) if _FENCE.fullmatch(lines[place])), None)
     if end is None:
         raise FrontmatterError("its frontmatter does not end: write a line `---` after it", start + 1)
     frontmatter = "\n".join(lines[start + 1 : end])

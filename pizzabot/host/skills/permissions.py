@@ -74,7 +74,7 @@ def read_gates(fields: Fields, tools: Sequence[str] | dict[str, int]) -> tuple[t
     faults = [
         Fault(reason=f"the key {key[:60]!r} has to be written {INTERRUPT_KEY!r}", line=fields.lines[key])
         for key in fields.values
-        if key != INTERRUPT_KEY and _meant_as_gate(key)
+        if meant_as_gate(key)
     ]
     value = fields.values.get(INTERRUPT_KEY)
     if value is None or (isinstance(value, Text) and value.nothing):
@@ -131,8 +131,14 @@ def check_gate(ref: str, tools: Sequence[str] | dict[str, int]) -> None:
     raise InvalidRefError(f"{ref!r} is not among the declared tools")
 
 
-def _meant_as_gate(key: str) -> bool:
-    return re.sub("[^a-z]", "", key.lower()) in {"interrupton", "interruptson", "interrupt", "interrupts"}
+def meant_as_gate(key: str) -> bool:
+    """Whether a key is no `interruptOn` and was meant as one."""
+    return key != INTERRUPT_KEY and re.sub("[^a-z]", "", key.lower()) in {
+        "interrupton",
+        "interruptson",
+        "interrupt",
+        "interrupts",
+    }
 
 
 def _plain(value: Value) -> object:

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field
 from pizzabot.host.skills.bundle_paths import clash, path_fault
 from pizzabot.host.skills.frontmatter import MAX_SKILL_FILE_BYTES
 from pizzabot.host.skills.media_types import is_binary_type
-from pizzabot.host.skills.permissions import ALLOWED_KEY, MAX_REFS, DecisionError, check_gate, read_decisions
+from pizzabot.host.skills.permissions import (
+    ALLOWED_KEY,
+    INTERRUPT_KEY,
+    MAX_REFS,
+    DecisionError,
+    check_gate,
+    meant_as_gate,
+    read_decisions,
+)
 from pizzabot.host.skills.refs import InvalidRefError, parse_ref
 from pizzabot.host.skills.skill import MAX_DESCRIPTION, MAX_NAME
 from pizzabot.host.skills.yaml_values import quoted
@@ -27,7 +35,7 @@ from pizzabot_hookspecs.wire import JsonValue
 MAX_FILES = 256
 MAX_BUNDLE_BYTES = 50 * 1024 * 1024
 
-_RESTRICTING = {"interrupton": "interruptOn", "declaredtools": "declaredTools"}
+_TOOLS_KEY = "declaredTools"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,9 +98,10 @@ def read_draft(body: Mapping[str, JsonValue]) -> Draft:
 def _refuse_misspelt(body: Mapping[str, JsonValue]) -> None:
     """What was meant to restrict is never passed over: `interrupton` would be no approval."""
     for key in body:
-        meant = _RESTRICTING.get(re.sub(r"[^a-z]", "", key.lower()))
-        if meant is not None and meant != key:
-            raise _invalid(key[:80], f"has to be written {meant!r}")
+        if meant_as_gate(key):
+            raise _invalid(key[:80], f"has to be written {INTERRUPT_KEY!r}")
+        if key != _TOOLS_KEY and re.sub("[^a-z]", "", key.lower()) == _TOOLS_KEY.lower():
+            raise _invalid(key[:80], f"has to be written {_TOOLS_KEY!r}")
 
 
 def _text(body: Mapping[str, JsonValue], key: str) -> str:

@@ -23,6 +23,7 @@ from pizzabot.host.workspace.uploads import upload
 from pizzabot.host.workspace.versions import Guard, Versions
 from pizzabot_hookspecs import Caller, Conflict, InvalidRequest, NotFound, TooLarge
 from pizzabot_hookspecs.file_storage import FileVersion
+from pizzabot_hookspecs.files import FOLDERS, MEMORIES, OFFLOADS, SKILLS
 from pizzabot_hookspecs.host_files import StoredFile
 from pizzabot_hookspecs.wire import JsonValue
 
@@ -32,8 +33,6 @@ MAX_EDITED_BYTES = 2 * 1024 * 1024
 """Of a file that a person writes as text."""
 MAX_SHOWN_VERSIONS = 1_000
 """Versions of a file that are listed, the newest."""
-ELSEWHERE = frozenset({"memories", "local", "skills", "conversation_history", "large_tool_results", "blobs"})
-"""First names of paths under which the agent has other files than the thread's: it would never see a file there."""
 _FEW = 500
 
 
@@ -74,8 +73,9 @@ class HostWorkspace:
     async def put(
         self, thread_id: str, path: str, content: bytes, /, *, base_sha256: str | None, caller: Caller
     ) -> Mapping[str, JsonValue]:
-        if (root := checked_path(path).split("/")[1]) in ELSEWHERE:
-            problem = f"is not among the thread's own files: for the agent /{root} is another place"
+        root = "/" + checked_path(path).split("/")[1]
+        if root in {MEMORIES, FOLDERS, SKILLS, *OFFLOADS}:  # the agent would never see a file there
+            problem = f"is not among the thread's own files: for the agent {root} is another place"
             raise InvalidRequest("invalid_path", f"the path {path} {problem}", fields={"path": problem})
         if len(content) > MAX_EDITED_BYTES:
             raise TooLarge("file_too_large", f"{path} would have {len(content)} bytes; {MAX_EDITED_BYTES} can be saved")

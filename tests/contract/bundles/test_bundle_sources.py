@@ -67,10 +67,10 @@ def test_a_folder_that_comes_later_is_watched_too(tmp_path, monkeypatch, polls):
     if polls:
         real = watching._follow
 
-        def follow(*args, named, poll):
+        def follow(*args, poll):
             if not poll:
                 raise OSError("no watches are left")
-            real(*args, named=named, poll=poll)
+            real(*args, poll=poll)
 
         monkeypatch.setattr(watching, "_follow", follow)
 

@@ -264,7 +264,7 @@ def test_the_assistant_itself_writes_nothing_where_skills_have_their_files(tmp_p
         ("/local/proc", "'/proc': permission denied", "'/local/proc': permission denied"),
         ("/local/d/x", "the path '/d/x%2F' has a part", "the path '/local/d/x%2F' has a part"),
         ("/local/d/x", """cannot do "/d/it's": no""", """cannot do "/local/d/it's": no"""),
-        ("/local/d/x", "'/local/d/x' is told already", "'/local/d/x' is told already"),
+        ("/local/local/x", "'/local/x': permission denied", "'/local/local/x': permission denied"),
         ("/memories/a.md", "'/a.md' is too large", "'/memories/a.md' is too large"),
         ("/x", "'/x': permission denied", "'/x': permission denied"),
     ],

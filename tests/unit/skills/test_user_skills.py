@@ -238,7 +238,6 @@ LOCKED = """
 import asyncio, os, sys
 from contextlib import aclosing
 from pathlib import Path
-from pathlib import Path
 from pizzabot_builtin_plugins.bundles.watching import bursts
 from pizzabot_builtin_plugins.user_skills.watching import open_watch
 import concurrent.futures.thread, watchfiles  # before nobody may read where Python lies
@@ -255,7 +254,8 @@ async def main(folder):
     names = [f"n{number}" for number in range(20)]
     for name in (*names, "locked"):
         (folder / name).mkdir()
-        os.chown(folder / name, 65534, 65534)
+        if os.geteuid() == 0:
+            os.chown(folder / name, 65534, 65534)
     (folder / "locked").chmod(0)
     folder.chmod(0o755)
     if os.geteuid() == 0:
