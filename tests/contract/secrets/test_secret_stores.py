@@ -263,6 +263,20 @@ def test_each_reference_asks_its_store_and_what_it_finds_is_redacted(
     assert redactor.text("from-environment from-file") == f"{REDACTED} {REDACTED}"
 
 
+def test_a_variable_of_every_process_is_no_secret_and_a_stored_one_of_its_name_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", "/home/anna")
+    monkeypatch.delenv("USER", raising=False)
+    FileStore(tmp_path / "secrets.json").set("HOME", "stored-home")
+    FileStore(tmp_path / "secrets.json").set("USER", "stored-user")
+    resolver, redactor = open_all(tmp_path, '[secrets]\nuse = ["environment", "file"]\n')
+    assert [resolver.resolve(one) for one in ("${HOME}", {"file": "HOME"}, "${USER}")] == [
+        "/home/anna", "stored-home", "stored-user",
+    ]  # fmt: skip
+    assert redactor.text("/home/anna/a stored-home stored-user") == f"/home/anna/a {REDACTED} {REDACTED}"
+
+
 def test_a_dollar_reference_asks_all_stores_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     FileStore(tmp_path / "secrets.json").set("BOTH", "from-file")
     resolver, _ = open_all(tmp_path, '[secrets]\nuse = ["environment", "file"]\n')
